@@ -33,6 +33,7 @@ struct SampleReport {
   var refunds: [RefundRow] = []
   var refundRequests: [RefundRequestRow] = []
   var journal: [JournalEntry] = []
+  var settlement: [SettlementLine] = []
   var changes: [ChangeRow] = []
   var sandbox: [SandboxRow] = []
   var totals = Totals()
@@ -121,6 +122,7 @@ struct SampleReport {
     let lines = journal.flatMap { JournalLine.lines(of: $0, accounts: [.sale: "4000"]) }
     for line in lines.sorted(by: { $0.digest.lexicographicallyPrecedes($1.digest) }) { try writer.write(journal: line) }
     for line in journal.compactMap({ StripeImportLine($0) }) { try writer.write(stripeImport: line) }
+    for line in settlement { try writer.write(settlement: line) }
     for row in sandbox { try writer.write(sandbox: row) }
     return try writer.finish(totals: totals, summary: summary)
   }

@@ -256,8 +256,8 @@ package struct TieOutRun: Sendable {
   static func blanks(in periods: [TieOutTable.Period]) -> String? {
     let counts: [(columns: String, blank: Int, reason: String)] = [
       (
-        "Proceeds earned, Outstanding at period end, Written off by Apple and Difference", periods.count { !$0.hasSales },
-        "daily sales reports are missing"
+        "Proceeds earned, Outstanding at period end, Written off by Apple and Difference",
+        periods.count { !$0.hasSales }, "daily sales reports are missing"
       ),
       (
         "Gross", periods.count { !$0.hasSales || !$0.line.isGrossKnown },

@@ -151,6 +151,9 @@ import Testing
             compare(sheet.cell(row, 2), sum(n for d, n in counts.items() if d not in OUT), name)
             for c, disposition in heads.items():
                 compare(sheet.cell(row, c), counts[disposition], f"{name} {disposition}")
+        elif name.startswith("At stake in open findings, "):
+            code = name.split(", ")[1]
+            compare(sheet.cell(row, 2), sum(number(f["at_stake"]) for f in findings if f["currency"] == code), name)
         else:
             compare(sheet.cell(row, 2), sum(m for (k, d), m in money.items() if k == name and d not in OUT), name)
             for c, disposition in heads.items():

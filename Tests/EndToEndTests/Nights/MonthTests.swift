@@ -227,11 +227,13 @@ import Testing
         for where, prefix in ((month, ""), (f"{reports}/{day}", "reported ")):
             sums = by_day(where, day)
             title = lambda words: (prefix + words).capitalize()
+            outcome = lambda words: words if prefix == "" else "Reported: " + words
             compare(line[head[title("orders")]], sums[code, ""][0], f"{day} {code} {prefix}orders")
             compare(line[head[title("ordered")]], sums[code, ""][1], f"{day} {code} {prefix}ordered")
-            for disposition in ("settled", "refunded", "void", "paid_not_delivered", "delivered_not_paid"):
-                compare(line[head[title(disposition.replace("_", " "))]], sums[code, disposition][1],
-                        f"{day} {code} {prefix}{disposition}")
+            for disposition, words in (
+                    ("settled", "Settled"), ("refunded", "Refunded"), ("void", "Not paid, nothing delivered"),
+                    ("paid_not_delivered", "Paid, not delivered"), ("delivered_not_paid", "Delivered, not paid")):
+                compare(line[head[outcome(words)]], sums[code, disposition][1], f"{day} {code} {prefix}{disposition}")
         differing += line[head["Differs"]]
     if {(day, code) for day in ("2026-11-18", "2026-11-19") for code, d in by_day(month, day) if not d} \
             != {line[:2] for line in lines}:

@@ -43,6 +43,8 @@ struct WorkbookTests {
     for table in ReportTable.usual {
       let sheet = try book.sheet(table.shape.title.description)
       var expected = table.columns.map { column in
+        // A sheet without a file has the names of outcomes, the others the names of the file's columns.
+        if table == .days { return column.title }
         let words = column.name.prefix(1).uppercased() + column.name.dropFirst().replacing("_", with: " ")
         return column.type == .instant ? "\(words) (Europe/Berlin)" : words
       }
@@ -99,12 +101,15 @@ struct WorkbookTests {
     #expect(sheet.rows[place]["A"]?.text?.contains("fiscal period 2027-02") == true)
     #expect(
       sheet.texts(place + 1).filter { !$0.isEmpty } == [
-        "Ordered", "Refunds reported", "Proceeds expected", "Proceeds paid", "Owed to customers", "Paid, not delivered",
-        "Partly delivered", "Payment without order", "Charged twice",
+        "Ordered", "Refunds reported", "Proceeds expected, fiscal 2027-02", "Proceeds paid, fiscal 2027-02",
+        "Owed to customers", "Paid, not delivered", "Partly delivered", "Payment without order", "Charged twice",
       ])
     let dollars = try #require(sheet.rows[place...].first { $0["A"]?.text == "USD" })
     #expect(dollars["D"]?.number == 1_234.56 && dollars["E"]?.number == 1_233.56)
     #expect(dollars["F"]?.number == 8.01 && dollars["G"]?.number == 8.01)
+    let stake = try #require(sheet.row(named: "At stake in open findings, USD"))
+    #expect(stake["B"]?.number == 8.01 && stake["B"]?.formula?.hasPrefix("=SUMIFS('Findings'!") == true)
+    #expect(try sheet.row(4)["A"]?.text?.hasSuffix(" controls of this workbook agree.") == true)
   }
 
   @Test("Debits and credits of each day and currency are a control, and a single line fails the report")
@@ -192,16 +197,16 @@ struct WorkbookTests {
     #expect(first["D"]?.number == 1)
     #expect(first["F"]?.kind == "n")
     #expect(first["F"]?.number == 1.99)
-    #expect(first["F"]?.format == "#,##0.00;[Color9]\"−\"#,##0.00")
+    #expect(first["F"]?.format == "#,##0.00;[Color9]\"−\"#,##0.00;\"–\"")
     #expect(first["M"]?.kind == "d")
     #expect(first["M"]?.text == "2026-11-19 11:00:00")
     #expect(first["M"]?.format == "yyyy-mm-dd hh:mm:ss")
     #expect(try orders.row(3)["B"]?.kind == "s")
     #expect(try orders.row(3)["B"]?.text == "=cmd()")
-    #expect(try orders.row(3)["F"]?.format == "#,##0;[Color9]\"−\"#,##0")
+    #expect(try orders.row(3)["F"]?.format == "#,##0;[Color9]\"−\"#,##0;\"–\"")
     #expect(try orders.row(4)["B"]?.text == "משתמש 👩‍👩‍👧")
     #expect(try orders.row(4)["F"]?.number == 1.25)
-    #expect(try orders.row(4)["F"]?.format == "#,##0.000;[Color9]\"−\"#,##0.000")
+    #expect(try orders.row(4)["F"]?.format == "#,##0.000;[Color9]\"−\"#,##0.000;\"–\"")
   }
 
   @Test("The sums below users and amounts are formulas by currency, cached with the control totals")
@@ -266,7 +271,7 @@ struct WorkbookTests {
     #expect(try sheet.choices["\(sheet.letter("At stake"))1:\(sheet.letter("At stake"))6"] == "FALSE")
     #expect(sheet.choices["\(status)1"] == "FALSE")
     #expect(sheet.locked == [])
-    #expect(sheet.printed == "$A$1:$L$6")
+    #expect(sheet.printed == "$A$1:$M$6")
     #expect(sheet.titleRows == "$1:$1")
     #expect(sheet.pagesWide == 1)
     let (severity, age) = (try sheet.letter("Severity"), try sheet.letter("Age days"))
@@ -354,6 +359,26 @@ struct WorkbookTests {
     #expect(try requests.cell("Delivery status", 2)?.text == "Delivered")
     #expect(try requests.cell("Delivery status", 3)?.text == "Not delivered in full")
     #expect("id_mismatch".title == "ID mismatch")
+  }
+
+  @Test("Headers have at most two lines and a margin", arguments: ReportTable.allCases)
+  func headers(_ table: ReportTable) throws {
+    for column in table.columns {
+      let title = column.type == .instant ? "\(column.title) (Europe/Berlin)" : column.title
+      var lines = [""]
+      for word in title.split(separator: " ").map(String.init) {
+        let longer = lines[lines.count - 1].isEmpty ? word : lines[lines.count - 1] + " " + word
+        // Bold letters are wider, so that a line never fills the whole width.
+        if lines[lines.count - 1].isEmpty || Double(longer.count) <= column.width - 1 {
+          lines[lines.count - 1] = longer
+        } else {
+          lines.append(word)
+        }
+      }
+      #expect(lines.count <= 2 && lines.allSatisfy { Double($0.count) <= column.width - 2 }, "\(column.name) \(lines)")
+      // An ID of 19 digits.
+      if column.type == .user { #expect(column.width >= 21, "\(table) \(column.name)") }
+    }
   }
 
   @Test("Refunds are negative and in the order of the file")
@@ -514,6 +539,8 @@ struct WorkbookTests {
     #expect(try sheet.widths[sheet.letter("Finding ID")] ?? 0 >= 32)
     #expect(try book.sheet("Days").cell("Ordered", 4)?.number == 10)
     #expect(try book.sheet("Days").cell("Reported ordered", 4) == nil)
+    #expect(try book.sheet("Days").letter("Paid, not delivered") == "G")
+    #expect(try book.sheet("Days").letter("Reported: Not paid, nothing delivered") == "Y")
     let summary = try book.sheet("Summary")
     let controls = summary.rows.filter { $0["E"]?.formula?.hasPrefix("=IF(ISNUMBER(D") == true }
     #expect(controls.allSatisfy { $0["E"]?.text == "balanced" })
@@ -522,6 +549,12 @@ struct WorkbookTests {
     let lines = summary.rows.compactMap { $0["A"]?.text }
     #expect(lines.contains("•  closed: Wrong user, order o9, 5.00 USD, open → closed (it was delivered)"))
     #expect(lines.contains { $0.hasSuffix("(Apple refunded it 2026-11-20 00:30:00)") })
+    #expect(!lines.contains { $0.hasSuffix("no night reported; see Changes.") })
+    // The day of the adjusted order has no report.
+    report.summary.dayLines.append(DayLine(day: "2026-11-11", currency: try currency("USD"), now: [:], reported: nil))
+    let words = "1 more order is of a day that no night reported; see Changes."
+    #expect(try self.book(report).sheet("Summary").row(named: words) != nil)
+    #expect(try report.file("report.html").contains("<p class=\"meta\">\(words)</p>"))
     #expect(lines.contains { $0.contains("adjusted: order of an earlier day, order o8, 3.00 USD, Settled → Refunded") })
   }
 

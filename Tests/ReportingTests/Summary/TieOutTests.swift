@@ -147,7 +147,7 @@ struct TieOutReportTests {
         "Difference", "Gross", "Commission", "Tax",
       ]
       #expect(page.contains(titles.map { "<th scope=\"col\" class=\"n\">\($0)</th>" }.joined()))
-      let figures = ["9.10", "2.10", "0.00", "0.00", "7.00", "0.00", "13.00", "3.90", "0.00"]
+      let figures = ["9.10", "2.10", "–", "–", "7.00", "–", "13.00", "3.90", "–"]
         .map { "<td class=\"n\">\($0)</td>" }.joined()
       #expect(page.contains("<th scope=\"row\" class=\"whole\">2026-02</th><td>USD</td>\(figures)"))
       // The headers of the sheet are the file's column names; their notes begin with the terms of finance.
@@ -160,6 +160,8 @@ struct TieOutReportTests {
   @Test func thePagesOfTheSettlementSayThatTheFiguresAreProceeds() {
     #expect("\(ReportTable.settlement.shape.pageNote)".contains("Apple's proceeds, not customer amounts"))
     #expect("\(ReportTable.orders.shape.pageNote)".contains("Customer amounts as recorded, not proceeds"))
+    let tieOut = "\(ReportTable.tieOut.shape.pageNote)"
+    #expect(tieOut.contains("Units and customer amounts by Apple's sales reports, not proceeds"))
   }
 
   @Test func aShopWithoutATieOutHasNoTieOutFiles() throws {

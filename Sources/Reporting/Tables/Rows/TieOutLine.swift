@@ -67,6 +67,9 @@ extension TieOutLine: TableRow {
 
   static let words: [(String, String)] = classes.map { ($0.name.displayText, $0.meaning) }
 
+  /// A header of two words takes two lines.
+  private static func width(of name: String) -> Double { name.contains("_") ? 11 : 13 }
+
   static let columns: [Column<TieOutLine>] =
     [
       Column("level", .word(["units", "country", "amount"]), 9, "What is compared: units, units by country, or money.")
@@ -87,10 +90,7 @@ extension TieOutLine: TableRow {
       },
     ]
     + classes.enumerated().map { place, described in
-      // The header of one word takes one line, the others take two.
-      Column(described.name, .exact, described.name.contains("_") ? 11 : 13, described.meaning) {
-        Cell($0.figures[place])
-      }
+      Column(described.name, .exact, width(of: described.name), described.meaning) { Cell($0.figures[place]) }
     }
 }
 
