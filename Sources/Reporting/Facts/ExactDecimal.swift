@@ -19,11 +19,14 @@ package struct ExactDecimal: Hashable, Sendable, CustomStringConvertible {
   package var description: String { NSDecimalNumber(decimal: decimal).stringValue }
 
   /// The number for people, with grouped thousands and at least `decimals` digits after the point.
-  package func text(decimals: UInt8 = 0) -> String {
+  package func text(decimals: UInt8 = 0) -> String { Money.grouped(decimalText(decimals: decimals)) }
+
+  /// The number for machines, with at least `decimals` digits after the point.
+  func decimalText(decimals: UInt8) -> String {
     let parts = description.split(separator: ".")
     var fraction = parts.count > 1 ? String(parts[1]) : ""
     fraction += String(repeating: "0", count: max(0, Int(decimals) - fraction.count))
-    return Money.grouped(String(parts[0]) + (fraction.isEmpty ? "" : "." + fraction))
+    return String(parts[0]) + (fraction.isEmpty ? "" : "." + fraction)
   }
 
   /// The number in a table for people: a dash for zero.

@@ -57,7 +57,10 @@ package struct SummaryMail {
         findings.severities[kind.rawValue]?[severity.rawValue].map { (severity.rawValue, $0) }
       }
       let words = FindingsSummary.severityText(severities)
-      return (kind.title, severities.count == 1 ? "\(grouped(count)) \(words)" : words)
+      let money = amounts(findings.atStakeByKind?[kind.rawValue] ?? [:])
+      return (
+        kind.title, ([severities.count == 1 ? "\(grouped(count)) \(words)" : words] + money).joined(separator: " · ")
+      )
     }
     return first + [
       Section(
@@ -81,7 +84,7 @@ package struct SummaryMail {
             "\(grouped(age.findings)) findings · \(stake(age.atStake, unknown: age.atStakeUnknown))"
           )
         }),
-    ] + changes + notChecked
+    ] + changes + adjustments + settlement + notChecked
   }
 
   /// Empty if people have accepted or closed every finding.
@@ -98,6 +101,37 @@ package struct SummaryMail {
       Section(
         title: "What changed since \(ChangesSummary.baseNightText(isComplete: summary.changes.sinceComplete))",
         lines: [counts.joined(separator: " · ")] + ChangesSummary.lines(summary.changes.first, total: total))
+    ]
+  }
+
+  private static let shownAdjustments = 10
+
+  private var adjustments: [Section] {
+    if summary.adjustments.isEmpty { return [] }
+    let rest = summary.adjustments.count - Self.shownAdjustments
+    return [
+      Section(
+        title: "Adjustments to earlier days: orders and amount, as reported and now",
+        rows: summary.adjustments.prefix(Self.shownAdjustments).map { line in
+          func words(_ sum: AdjustmentLine.Sum) -> String { "\(shown(sum.orders)) · \(Money.shown(sum.amount))" }
+          return (
+            "\(line.day) \(line.disposition.title)", "\(words(line.reported)) → \(words(line.now)) \(line.currency)"
+          )
+        }, lines: rest > 0 ? ["… and \(grouped(rest)) more, in the report"] : [])
+    ]
+  }
+
+  private var settlement: [Section] {
+    guard let lines = summary.settlement else { return [] }
+    return [
+      Section(
+        title: "Settlement: Apple's proceeds",
+        rows: lines.map { line in
+          let figures = [
+            ("earned", line.salesProceeds), ("paid", line.settled), ("difference", line.difference),
+          ].map { name, amount in "\(name) \(amount.map { Money.shown($0) } ?? "unknown")" }
+          return ("Fiscal \(line.fiscalPeriod), \(line.currency)", figures.joined(separator: " · "))
+        })
     ]
   }
 
@@ -126,7 +160,7 @@ package struct SummaryMail {
     [
       attachment.map { "The workbook is attached: \($0)." } ?? "The workbook is not attached; it is with the report.",
       link == nil ? "The whole report is in \(folder)." : nil,
-      "Amounts are customer amounts as the shop recorded them: not Apple's proceeds, and not for revenue recognition.",
+      "Amounts are customer amounts as the shop recorded them, and proceeds are named. They are not for revenue recognition.",
     ].compactMap(\.self)
   }
 

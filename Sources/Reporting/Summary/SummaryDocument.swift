@@ -32,6 +32,8 @@ package struct SummaryDocument: Codable {
     var closed: Int
     var closing: Int
     var atStake: [String: String]
+    /// Amounts of the kinds that have one; nil in reports of earlier versions.
+    var atStakeByKind: [String: [String: String]]?
     var atStakeUnknown: Int
     var ageing: [Age]
   }
@@ -51,6 +53,24 @@ package struct SummaryDocument: Codable {
     var sinceComplete: Bool
     var counts: [String: Int]
     var first: [String]
+  }
+
+  /// Apple's proceeds of the newest fiscal period in one currency; a nil amount is unknown.
+  struct Settlement: Codable {
+    var fiscalPeriod: String
+    var currency: String
+    var salesProceeds: String?
+    var settled: String?
+    var difference: String?
+
+    init(_ line: SettlementLine) {
+      (fiscalPeriod, currency) = (line.period, line.currency)
+      let digits = Currency(code: line.currency)?.digits ?? 2
+      func text(_ figure: ExactDecimal?) -> String? { figure?.decimalText(decimals: digits) }
+      salesProceeds = text(line.proceedsEarned)
+      settled = text(line.proceedsPaid)
+      difference = text(line.difference)
+    }
   }
 
   struct Control: Codable {
@@ -77,6 +97,8 @@ package struct SummaryDocument: Codable {
   var first: [String]
   /// nil if no tie-out is configured.
   var tieOut: TieOutBlock?
+  /// nil without a settled fiscal period.
+  var settlement: [Settlement]?
 
   package init(totals: Totals, summary: SummaryFacts, control: [ControlTotal], asOf: Instant) {
     complete = summary.isComplete
@@ -96,6 +118,8 @@ package struct SummaryDocument: Codable {
     findings = Findings(summary.findings)
     adjustments = summary.adjustments.map { AdjustmentLine($0) }
     tieOut = summary.tieOut.map { TieOutBlock($0) }
+    let proceeds = summary.tieOut?.proceeds ?? []
+    settlement = proceeds.isEmpty ? nil : proceeds.map { Settlement($0) }
     notChecked = summary.notChecked.mapValues { $0.map(\.rawValue) }
     feedCoverage = summary.feedCoverage.mapValues(\.share)
     unusual = summary.unusual.map(\.words)
@@ -145,7 +169,10 @@ extension SummaryDocument.Findings {
           (kind.rawValue, Dictionary(uniqueKeysWithValues: findings.severities(of: kind).map { ($0.rawValue, $1) }))
         }),
       opening: findings.opening, new: findings.new, closed: findings.closed, closing: findings.closing,
-      atStake: findings.atStake.texts, atStakeUnknown: findings.open.unknown,
+      atStake: findings.atStake.texts,
+      atStakeByKind: Dictionary(
+        uniqueKeysWithValues: findings.byKind.map { ($0.key.rawValue, $0.value.money.texts) }.filter { !$0.1.isEmpty }),
+      atStakeUnknown: findings.open.unknown,
       ageing: findings.ageing.buckets.map { bucket in
         let stake = findings.ageing[bucket]
         return SummaryDocument.Age(

@@ -114,7 +114,7 @@ private struct DocumentSchema {
     case "day", "since", "until", "week", "first_day", "last_day", "last_complete_day", "taken_back_day", "due",
       "uncovered":
       ["format": "date", "pattern": #"^\d{4}-\d{2}-\d{2}$"#]
-    case "amount", "at_stake", "amount_reported", "amount_now", "sales_proceeds", "open_at_end", "settled_from_before",
+    case "amount", "at_stake", "at_stake_by_kind", "amount_reported", "amount_now", "sales_proceeds", "open_at_end", "settled_from_before",
       "never_collected", "settled", "difference":
       Self.decimal
     case let name where name.hasSuffix("_at"): Self.instant
@@ -157,6 +157,7 @@ private struct DocumentSchema {
       "run/dispositions/amount": described("Amounts in major units with the currency's digits, by currency code."),
       "run/feed_coverage": described("By app, the share of known sales that notifications reported, from 0 to 1."),
       "run/findings/at_stake": described("Amounts in major units with the currency's digits, by currency code."),
+      "run/findings/at_stake_by_kind": described("The amounts at stake by kind and currency."),
       "run/findings/severities": described("Open findings by kind and severity."),
       "run/first": described("The five most urgent findings, one line each."),
       "run/not_checked": described("By app, the kinds of findings that its channel or its notifications cannot show."),
@@ -164,6 +165,7 @@ private struct DocumentSchema {
       "run/period/missing_days": [
         "minimum": 0, "description": "Days of the period that had not ended at the as-of.",
       ],
+      "run/settlement": described("Apple's proceeds of the newest fiscal period, by currency."),
       "run/unusual": described("Kinds of findings, and refunds, on a much larger share of orders than before."),
       "status/feed_coverage": described("By app, the share of known sales that notifications reported, from 0 to 1."),
       "status/notifications": described("A sentence about the coverage of each app."),

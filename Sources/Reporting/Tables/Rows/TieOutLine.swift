@@ -120,6 +120,8 @@ package struct SettlementLine: Sendable {
   var proceedsEarned: ExactDecimal? { figures[0] }
 
   var proceedsPaid: ExactDecimal? { figures[4] }
+
+  var difference: ExactDecimal? { figures[5] }
 }
 
 extension SettlementLine: TableRow {
