@@ -114,8 +114,8 @@ private struct DocumentSchema {
     case "day", "since", "until", "week", "first_day", "last_day", "last_complete_day", "taken_back_day", "due",
       "uncovered":
       ["format": "date", "pattern": #"^\d{4}-\d{2}-\d{2}$"#]
-    case "amount", "at_stake", "at_stake_by_kind", "amount_reported", "amount_now", "sales_proceeds", "open_at_end", "settled_from_before",
-      "never_collected", "settled", "difference":
+    case "amount", "at_stake", "at_stake_by_kind", "amount_reported", "amount_now", "sales_proceeds", "open_at_end",
+      "settled_from_before", "never_collected", "settled", "difference":
       Self.decimal
     case let name where name.hasSuffix("_at"): Self.instant
     default: [:]

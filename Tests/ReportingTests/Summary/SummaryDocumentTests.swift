@@ -59,6 +59,7 @@ struct SummaryDocumentTests {
     #expect(findings["closed"] as? Int == 4)
     #expect(findings["closing"] as? Int == 2)
     #expect(findings["at_stake"] as? [String: String] == ["JPY": "300"])
+    #expect(findings["at_stake_by_kind"] as? [String: [String: String]] == ["paid_not_delivered": ["JPY": "300"]])
     #expect(findings["at_stake_unknown"] as? Int == 1)
     let ages = try #require(findings["ageing"] as? [[String: Any]])
     #expect(ages.map { $0["days"] as? String } == ["0-1", "2-7", "8-30", "over 30"])
