@@ -64,6 +64,10 @@ struct ReportPageTests {
     #expect(page.components(separatedBy: "<details>").count == 6)
     #expect(page.contains("<li>Nobody claims it.</li>"))
     #expect(page.components(separatedBy: "<svg").count == 3)
+    // Browsers show placeholders in a paler colour, which is hard to read.
+    #expect(page.contains("input::placeholder{color:var(--soft);opacity:1}"))
+    // An ID of 19 digits takes one line on a wide screen.
+    #expect(page.contains("@media (min-width:80rem){.id{min-width:22ch;"))
   }
 
   @Test("The sections of the page have the order of the first sheet")
@@ -114,6 +118,8 @@ struct ReportPageTests {
       page.contains(
         "<th scope=\"row\">Dana</th><td class=\"n\">1</td><td class=\"n\">1</td><td class=\"n\">1</td></tr>"))
     #expect(page.contains("<p class=\"lead\">2 accepted · 1 assigned</p>"))
+    // The rates of products and of users have frames of their own.
+    #expect(page.components(separatedBy: "role=\"region\" aria-label=\"Refund rates by ").count == 3)
     #expect(page.contains("<td class=\"n\">−1,234.56</td>"))
     #expect(page.contains("data-status=\"acknowledged\" data-owner=\"Dana\" data-due=\"2026-11-18\" data-new=\"new\""))
   }
