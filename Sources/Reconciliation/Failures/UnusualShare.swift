@@ -18,7 +18,7 @@ public struct UnusualShare: Hashable, Sendable {
   public struct EarlierNights: Hashable, Sendable {
     public var nights: Int
     public var orders: Int
-    /// Orders with a finding of a kind, and refunds, by ``Subject/code``.
+    /// Orders with a finding of a kind, payments and deliveries without an order, and refunds, by ``Subject/code``.
     public var counts: [String: Int]
 
     public init(nights: Int, orders: Int, counts: [String: Int]) {
@@ -29,7 +29,7 @@ public struct UnusualShare: Hashable, Sendable {
   }
 
   public var subject: Subject
-  /// Orders of the period with the finding, or the number of refunds.
+  /// Orders of the period with the finding, or the number of payments, deliveries or refunds.
   public var count: Int
   public var orders: Int
   public var countBefore: Int

@@ -129,6 +129,11 @@ public enum FindingKind: String, Hashable, CaseIterable, Sendable {
     }
   }
 
+  /// True for a payment or a delivery without an order.
+  public var isOfOrphan: Bool {
+    self == .orphanPayment || self == .orphanDelivery || self == .unclaimedRedemption || self == .renewalWithoutOrder
+  }
+
   /// True for a refund by Apple. The age counts from the refund, not from the purchase.
   var isOfRefund: Bool {
     switch self {

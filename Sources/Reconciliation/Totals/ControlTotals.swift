@@ -127,7 +127,7 @@ public struct Totals: Sendable {
   public private(set) var amountByDisposition = [MoneyByCurrency](
     repeating: MoneyByCurrency(), count: Disposition.allCases.count)
   public private(set) var ordered = MoneyByCurrency()
-  /// Orders with a finding of each kind, by ``FindingKind/index``.
+  /// Orders with a finding of each kind, and payments and deliveries without an order, by ``FindingKind/index``.
   public private(set) var ordersByKind = [Int](repeating: 0, count: FindingKind.allCases.count)
   public var refunds = 0
   public private(set) var users = TotalLines<UserKey>()
@@ -183,6 +183,11 @@ public struct Totals: Sendable {
         order.amount, judgement.disposition, userId: order.userId, productId: order.productId,
         bundleId: order.bundleId.map { Identifier($0) }, country: judgement.country)
     }
+  }
+
+  /// Counts a finding without an order, if it is about a payment or a delivery: one customer may send many receipts.
+  public mutating func count(withoutOrder kind: FindingKind) {
+    if kind.isOfOrphan { ordersByKind[kind.index] += 1 }
   }
 
   public mutating func add(_ sale: SettledSale) {

@@ -105,6 +105,9 @@ extension UnusualShare {
     let now = "\(grouped(count)) of \(grouped(orders)) orders (\(Self.percent(count, of: orders)))"
     let before = Self.percent(countBefore, of: ordersBefore)
     return switch subject {
+    case .kind(let kind) where kind.isOfOrphan:
+      "Unusual: “\(kind.title)” occurs \(grouped(count)) times against \(grouped(orders)) orders "
+        + "(\(Self.percent(count, of: orders))), in the \(nights) nights before against \(before)."
     case .kind(let kind): "Unusual: “\(kind.title)” is on \(now), in the \(nights) nights before on \(before)."
     case .refunds: "Unusual: refunds are on \(now), in the \(nights) nights before on \(before)."
     }
