@@ -28,6 +28,8 @@ struct FindingsHistory {
     /// True if the base night or an earlier one reported it, open or closed. A finding that only manual runs met is
     /// new.
     var wasReported: Bool
+    /// True if a run of an earlier as-of has closed it, such as an incomplete night since the base night.
+    var wasClosedEarlier: Bool
   }
 
   private let plan: AuditPlan
@@ -165,7 +167,7 @@ struct FindingsHistory {
     SELECT f.finding_id, f.first_seen, f.closed_at, f.status, f.owner, f.remark, f.order_id, f.user_id, f.product_id,
       f.bundle_id, f.due::text, f.kind, f.severity, n.is_open, n.status, n.currency, n.at_stake,
       p.finding_id IS NOT NULL, p.currency, p.at_stake, f.currency, f.amount, f.occurred_at,
-      CASE f.status WHEN 'accepted' THEN f.acceptance END
+      CASE f.status WHEN 'accepted' THEN f.acceptance END, f.subject_kind, f.subject
     FROM night_audit.findings f LEFT JOIN LATERAL (
       SELECT b.is_open, b.status, b.currency, b.at_stake FROM night_audit.finding_nights b
       WHERE b.finding_id = f.finding_id AND b.as_of <= \(baseInstant) ORDER BY b.as_of DESC LIMIT 1) n ON true
@@ -205,7 +207,7 @@ struct FindingsHistory {
     summary.count(closed: known.atStake)
     var finding = known.finding
     finding.atStake = known.atStake
-    figures.add(closing: finding)
+    if !known.wasClosedEarlier { figures.add(closing: finding) }
     try changes.add(
       ChangeRow(
         .closed, finding: finding, findingId: known.id.text, before: known.statusBefore ?? "open", after: "closed"))
@@ -219,24 +221,24 @@ struct FindingsHistory {
     let (orderId, userId, productId) = (try row.optionalId(6), try row.optionalId(7), try row.optionalId(8))
     let isListed = selection.includes(
       orderId: orderId, userId: userId, productId: productId, bundleId: try row.optionalText(9))
+    let subject = Subject(Subject.Kind(rawValue: try row.text(24)) ?? .order, try row.id(25))
     // This version does not know the kind; the finding counts as gone.
-    var finding = Finding(
-      kind: FindingKind(rawValue: try row.text(11)) ?? .badRow, subject: .order(orderId ?? ""), reason: "")
+    var finding = Finding(kind: FindingKind(rawValue: try row.text(11)) ?? .badRow, subject: subject, reason: "")
     finding.severity = Severity(rawValue: try row.text(12)) ?? finding.severity
     (finding.orderId, finding.userId, finding.productId) = (orderId, userId, productId)
     finding.amount = try row.optionalMoney(20)
     finding.occurredAt = try row.optionalInstant(22)
     // A closed finding that reopens loses the decisions of people.
-    let isReopened = closedAt.map { $0 < asOf } ?? false
+    let wasClosedEarlier = closedAt.map { $0 < asOf } ?? false
     let wasOpen = try row.optionalBool(13)
     return Known(
       id: try row.id(0), firstSeen: firstSeen, wasOpen: wasOpen ?? false, isListed: isListed,
-      status: isReopened ? "open" : try row.text(3), owner: try row.optionalText(4), remark: try row.optionalText(5),
-      due: try row.optionalText(10),
-      acceptance: isReopened ? nil : try row.optionalText(23).flatMap { Acceptance(text: $0) }, finding: finding,
+      status: wasClosedEarlier ? "open" : try row.text(3), owner: try row.optionalText(4),
+      remark: try row.optionalText(5), due: try row.optionalText(10),
+      acceptance: wasClosedEarlier ? nil : try row.optionalText(23).flatMap { Acceptance(text: $0) }, finding: finding,
       statusBefore: try row.optionalText(14),
       atStake: try row.optionalMoney(15), wasOpenInBetween: try row.bool(17), atStakeBetween: try row.optionalMoney(18),
-      wasReported: wasOpen != nil)
+      wasReported: wasOpen != nil, wasClosedEarlier: wasClosedEarlier)
   }
 
   // MARK: - Saving
