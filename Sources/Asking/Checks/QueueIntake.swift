@@ -134,20 +134,34 @@ struct QueueIntake: Sendable {
     if ids.isEmpty { return 0 }
     let rows = try await store.execute(
       """
-      SELECT c.subject_id, c.fingerprint FROM night_audit.receipt_checks c
+      SELECT c.subject_id, c.fingerprint, c.user_id FROM night_audit.receipt_checks c
       WHERE c.subject_kind = 'receipt' AND c.subject_id = ANY ($1) AND c.outcome = 'verified' AND c.fingerprint IS NOT NULL
       """, [.textArray(ids.map(\.text))])
-    let known = try rows.map { (id: Identifier(try $0.text(0)), fingerprint: ProofFingerprint(try $0.text(1))) }
+    let known = try rows.map { row in
+      (
+        id: Identifier(try row.text(0)), fingerprint: ProofFingerprint(try row.text(1)),
+        userId: try row.optionalText(2).map { Identifier($0) }
+      )
+    }
     let now = try await source.describe(known.map(\.id))
-    let replaced = known.filter { row in
-      now[row.id].map { !ProofFingerprint($0.fingerprint).isOfSamePayload(as: row.fingerprint) } ?? false
-    }.map(\.id)
+    var replaced: [Identifier] = []
+    var replacedOfUsers: [ReplacedReceipt] = []
+    for row in known {
+      guard let described = now[row.id] else { continue }
+      let fingerprint = ProofFingerprint(described.fingerprint)
+      if fingerprint.isOfSamePayload(as: row.fingerprint) { continue }
+      replaced.append(row.id)
+      if let userId = row.userId, let payload = fingerprint.payloadText {
+        replacedOfUsers.append(ReplacedReceipt(id: row.id, userId: userId, payload: payload))
+      }
+    }
     if replaced.isEmpty { return 0 }
-    let (table, asOf) = (table, asOf)
+    try await requireOwnPayloads(replacedOfUsers, among: Set(known.compactMap(\.userId)))
+    let (table, asOf, renewed) = (table, asOf, replaced)
     return try await store.withConnection { connection in
       try table.change(
         where: "c.subject_kind = 'receipt' AND c.subject_id = ANY ($1) AND c.outcome = 'verified'",
-        [.textArray(replaced.map(\.text))], on: connection
+        [.textArray(renewed.map(\.text))], on: connection
       ) { row in
         row.renew(asOf: asOf)
         return true
