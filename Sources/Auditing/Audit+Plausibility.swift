@@ -25,12 +25,14 @@ extension Audit {
     guard !plan.selection.isNarrowing, record != nil || plan.isRehearsal else { return [] }
     let since = plan.rules.lookbackStart
     if let read {
-      (figures.orders, figures.deliveries, figures.ordered) = (read.orders, read.deliveries, read.ordered.money)
+      (figures.orders, figures.deliveries) = (read.orders, read.deliveries)
+      (figures.ordered, figures.ordersByCurrency) = (read.ordered.money, read.ordered.ordersByCurrency)
     } else {
       let lookbackCondition = "o.created_at >= \(try PostgresLiteral.timestamp(since.microseconds))"
       let totals = try SalesTotals(sales, where: lookbackCondition, on: rows.sales)
       let query = try Audit.counted("deliveries", by: "delivered_at", sales, since: since)
       (figures.orders, figures.ordered) = (totals.orders, totals.money)
+      figures.ordersByCurrency = totals.ordersByCurrency
       figures.deliveries = Int(try rows.sales.execute(query).single().int64(0))
     }
     if record?.isAccepted == true { return [] }

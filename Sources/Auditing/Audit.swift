@@ -303,7 +303,8 @@ package struct Audit {
     let (findings, first) = try reportFindings(collector, changes, &figures, rows.own, recording)
     try collector.nights.compare(
       with: base, isKept: record != nil, isOfFew: plan.selection.isOfOrderOrUser, asOf: plan.asOf,
-      createdBefore: plan.period.start, in: dimensions, on: rows.own, figures: &figures, each: changes.meet
+      createdBefore: plan.period.start, lookbackStart: plan.rules.lookbackStart, in: dimensions, on: rows.own,
+      figures: &figures, each: changes.meet
     ) { try changes.add($0) }
     let refunds = RefundNights(
       collector.refunds, before: plan.period.end, temporaryDirectory: collector.temporaryDirectory)
@@ -327,6 +328,7 @@ package struct Audit {
       try ClaimsTable.differences($0, directory: collector.temporaryDirectory, on: rows.own)
     }
     figures.paymentTimes = collector.paymentTimes
+    (figures.receiptsBefore, figures.movedReceipts) = (collector.receiptsBefore, collector.movedReceipts)
     let causes = try holdCauses(&figures, record, read: reading.counts, reading.sales, rows)
     var uncovered: [String] = []
     if !plan.selection.isNarrowing {

@@ -1,5 +1,6 @@
 import AuditStore
 import Postgres
+import Publishing
 import Reconciliation
 import Reporting
 import Run
@@ -14,6 +15,9 @@ final class AuditCollector {
   private(set) var totals = Totals()
   /// Of the orders of the lookback.
   private(set) var paymentTimes = PaymentTimes()
+  /// Receipts of the lookback that had an order in the last complete night, and those of them with another one tonight.
+  private(set) var receiptsBefore = 0
+  private(set) var movedReceipts = NightFigures.Sample()
   private(set) var days: DayTotals
   /// User lines that no longer fit into memory, in report order; lines of one user add up.
   private let users: SpillSorter
@@ -102,6 +106,8 @@ final class AuditCollector {
   func join(_ next: AuditCollector) throws {
     totals.join(next.totals)
     paymentTimes.join(next.paymentTimes)
+    receiptsBefore += next.receiptsBefore
+    movedReceipts.join(next.movedReceipts)
     try users.absorb(next.users)
     try spillUsersIfMany()
     days.join(next.days)
@@ -165,7 +171,7 @@ final class AuditCollector {
         $0.put(Int64(figures.changed))
       }
     }
-    let (totals, paymentTimes) = (totals, paymentTimes)
+    let (totals, paymentTimes, receiptsBefore, movedReceipts) = (totals, paymentTimes, receiptsBefore, movedReceipts)
     try writer.write(.totals, nil) { record in
       record.put(Int64(totals.ordersRead))
       record.put(totals.ordersByDisposition) { $1.put(Int64($0)) }
@@ -175,7 +181,14 @@ final class AuditCollector {
       record.put(totals.ordersByKind) { $1.put(Int64($0)) }
       record.put(Int64(paymentTimes.orders))
       record.put(Int64(paymentTimes.late))
-      record.put(paymentTimes.examples) { $1.put($0) }
+      record.put(paymentTimes.examples) {
+        $1.put($0.orderId)
+        $1.put($0.createdAt.microseconds)
+        $1.put($0.paidAt.microseconds)
+      }
+      record.put(Int64(receiptsBefore))
+      record.put(Int64(movedReceipts.count))
+      record.put(movedReceipts.examples) { $1.put($0) }
     }
     try passUsers { key, line in
       try writer.write(.userLine, key.userId) {
@@ -249,7 +262,16 @@ final class AuditCollector {
       paymentTimes.join(
         PaymentTimes(
           orders: Int(try reader.int()), late: Int(try reader.int()),
-          examples: try reader.list { (reader) throws(RecordReader.Mismatch) in try reader.id() }))
+          examples: try reader.list { (reader) throws(RecordReader.Mismatch) in
+            PaymentTimes.LatePayment(
+              orderId: try reader.id(), createdAt: Instant(microseconds: try reader.int()),
+              paidAt: Instant(microseconds: try reader.int()))
+          }))
+      receiptsBefore += Int(try reader.int())
+      movedReceipts.join(
+        NightFigures.Sample(
+          count: Int(try reader.int()),
+          examples: try reader.list { (reader) throws(RecordReader.Mismatch) in try reader.text() }))
     case .userLine:
       let userKey = Totals.UserKey(userId: id, currency: try reader.currency())
       totals.join(try reader.totalsLine(), of: userKey)
@@ -297,6 +319,11 @@ final class AuditCollector {
     try waiting?.add(receipt, record)
   }
 
+  func countReceipt(isMoved: Bool, _ words: @autoclosure () -> String) {
+    receiptsBefore += 1
+    if isMoved { movedReceipts.add(words()) }
+  }
+
   func countOutstanding(_ state: ProofState) {
     let reason = state.outcome == .verified ? "stale" : (state.reason ?? .neverChecked).rawValue
     outstanding[reason, default: 0] += 1
@@ -316,7 +343,8 @@ final class AuditCollector {
       for finding in judgement.findings {
         try keep(finding, subjects, finding.severity == .critical ? explanation : [], asOf: plan.asOf)
       }
-      if let paidAt = judgement.paidAt, case .valid(let order) = judgement.row {
+      // An order for a whole subscription may own a period long after it was placed.
+      if judgement.renewals.isEmpty, let paidAt = judgement.paidAt, case .valid(let order) = judgement.row {
         paymentTimes.add(paidAt, after: order.createdAt) { order.orderId }
       }
     }
@@ -394,7 +422,9 @@ final class AuditCollector {
 
   /// Adds a finding without an order if the filters include it.
   func add(_ finding: Finding, subjects: [CheckSubject], plan: AuditPlan) throws {
-    if plan.selection.includes(finding) { try keep(finding, subjects, [], asOf: plan.asOf) }
+    guard plan.selection.includes(finding) else { return }
+    if let date = finding.occurredAt, plan.period.contains(date) { totals.count(withoutOrder: finding.kind) }
+    try keep(finding, subjects, [], asOf: plan.asOf)
   }
 
   /// Adds a finding that holds if goods of a subscription were not taken back. Orders are judged later.

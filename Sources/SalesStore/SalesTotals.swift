@@ -87,6 +87,12 @@ package struct SalesTotals: Equatable, Sendable {
     return MoneyByCurrency(money)
   }
 
+  package var ordersByCurrency: [Currency: Int] {
+    byCurrency.reduce(into: [:]) { orders, line in
+      if let currency = Currency(code: line.currency) { orders[currency] = line.orders }
+    }
+  }
+
   package mutating func add(orders: Int, millionths: Int128, of currency: String) {
     others[currency, default: Line()].orders += orders
     others[currency, default: Line()].amount += millionths

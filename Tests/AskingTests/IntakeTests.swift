@@ -173,6 +173,92 @@ import Testing
     }
   }
 
+  /// A moved receipt keeps the order of the last complete night until it is back, or until such a night has the new one.
+  @Test func aMovedReceiptKeepsItsOrderOfTheLastCompleteNight() async throws {
+    try await RecheckFixture.run { shop in
+      func night(_ hours: Int64) async throws {
+        try await shop.session.execute(
+          """
+          INSERT INTO night_audit.runs (run_id, command, as_of, period_since, period_until, time_zone, configuration,
+            is_nightly, host, version, complete, publication)
+          VALUES (gen_random_uuid(), 'run', $1, '2026-11-19', '2026-11-19', 'UTC', '', true, 'h', '1', true, 'published')
+          """, [.timestamp((Self.asOf + .hours(hours)).microseconds)])
+      }
+      /// The order in the last complete night, after an intake.
+      func former(_ hours: Int64, _ order: String?) async throws -> String? {
+        try await shop.session.execute("UPDATE sales.receipts SET order_id = $1", [.text(order)])
+        try await shop.queue(asOf: Self.asOf + .hours(hours)).enqueue()
+        return try await shop.session.execute(
+          "SELECT \(FormerOrder.inLastNight("c")) FROM night_audit.receipt_checks c WHERE c.order_id IS NOT DISTINCT FROM $1",
+          [.text(order)]
+        ).single().optionalText(0)
+      }
+      for order in ["a", "b", "c"] { try await shop.order(order, transaction: nil) }
+      try await shop.receipt("r", for: nil)
+      try await shop.queue().enqueue()
+      try await night(0)
+      // A first assignment is no move.
+      #expect(try await former(1, "a") == "a")
+      try await night(1)
+      #expect(try await former(2, "b") == "a")
+      #expect(try await former(3, "c") == "a")
+      #expect(try await former(4, nil) == "a")
+      #expect(try await former(5, "a") == "a")
+      #expect(try await former(6, "b") == "a")
+      try await night(6)
+      #expect(try await former(7, "b") == "b")
+      #expect(try await former(8, "a") == "b")
+    }
+  }
+
+  /// Payloads of other customers' receipts are a fault of the mapping. New payloads of the same customers are none.
+  @Test(arguments: [true, false]) func payloadsOfOtherCustomersEndTheRecheck(isExchanged: Bool) async throws {
+    try await RecheckFixture.run { shop in
+      for number in 10..<40 {
+        try await shop.order("o\(number)", transaction: nil)
+        try await shop.receipt("r\(number)", for: "o\(number)")
+      }
+      let queue = try await shop.queue()
+      try await queue.enqueue()
+      let described = try await queue.source.describe((10..<40).map { Identifier("r\($0)") })
+      await queue.close()
+      for (id, receipt) in described {
+        try await shop.session.execute(
+          """
+          UPDATE night_audit.receipt_checks SET outcome = 'verified', reason = NULL, fingerprint = $2, user_id = $3,
+            answered_at = $4, last_attempt = $4
+          WHERE subject_id = $1
+          """,
+          [
+            .text(id.text), .text(receipt.fingerprint), .text(receipt.userId), .timestamp(Self.asOf.microseconds),
+          ])
+      }
+      try await shop.session.executeScript(
+        isExchanged
+          ? """
+          UPDATE sales.receipts r SET payload = s.payload FROM (
+            SELECT receipt_id, lag(payload) OVER (ORDER BY receipt_id) AS payload FROM sales.receipts) s
+          WHERE s.receipt_id = r.receipt_id AND s.payload IS NOT NULL
+          """ : "UPDATE sales.receipts SET payload = payload || ' renewed'")
+      let verified = "SELECT count(*) FROM night_audit.receipt_checks WHERE outcome = 'verified'"
+      if isExchanged {
+        // The next run finds it again.
+        for hours in 1...2 {
+          let script = ScriptedChannel.Script([:])
+          let summary = try await shop.recheck([ScriptedChannel(script)], asOf: Self.asOf + .hours(Int64(hours)))
+          #expect(summary.exitStatus == .configuration && script.asked.isEmpty)
+          let fault = try #require(summary.faults["com.example.game"])
+          #expect(fault.hasPrefix("Receipts of 29 of 30 customers show payloads"), "\(fault)")
+          #expect(fault.contains("For example receipt r11 shows the payload of receipt r10; receipt r12 "), "\(fault)")
+        }
+        #expect(try await shop.session.execute(verified).single().int64(0) == 30)
+      } else {
+        #expect(try await shop.queue(asOf: Self.asOf + .hours(1)).enqueue() == 30)
+        #expect(try await shop.session.execute(verified).single().int64(0) == 0)
+      }
+    }
+  }
+
   /// The row that counts in the audit is judged, with its own order.
   @Test func theCountedReceiptOfADuplicateIDIsJudged() async throws {
     try await RecheckFixture.run { shop in

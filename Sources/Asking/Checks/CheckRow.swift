@@ -150,6 +150,7 @@ package struct CheckTable: Sendable {
   }
 
   /// Adds new checks, and moves known receipts to their present order. Returns the number of both.
+  /// A moved receipt keeps its order of the last complete night, until it is back or such a night has the new one.
   package func insert(
     _ rows: [(row: CheckRow, orderId: Identifier?)], on connection: borrowing BlockingConnection
   ) throws(PostgresError) -> Int {
@@ -165,7 +166,9 @@ package struct CheckTable: Sendable {
         $7::timestamptz[], $8::int[])
         AS found (subject_kind, subject_id, order_id, received_at, known_since, is_urgent, due_from, due_rank)
       ORDER BY subject_kind, subject_id, order_id IS NULL, received_at, order_id
-      ON CONFLICT (subject_kind, subject_id) DO UPDATE SET order_id = excluded.order_id
+      ON CONFLICT (subject_kind, subject_id) DO UPDATE SET order_id = excluded.order_id,
+          order_before = nullif(\(FormerOrder.inLastNight("known")), excluded.order_id),
+          moved_since = excluded.known_since
         WHERE known.subject_kind = 'receipt' AND known.order_id IS DISTINCT FROM excluded.order_id
       """,
       [

@@ -32,6 +32,18 @@ extension Dueness {
   }
 }
 
+/// The orders that receipts had before the shop moved them to others.
+package enum FormerOrder {
+  /// SQL: the order of a receipt in the last complete night, of `receipt_checks` under an alias; NULL for none.
+  package static func inLastNight(_ checks: String) -> String {
+    """
+    nullif(coalesce(CASE WHEN \(checks).moved_since > (
+      SELECT max(r.as_of) FROM night_audit.runs r WHERE r.is_nightly AND r.complete) THEN \(checks).order_before END,
+      \(checks).order_id), '')
+    """
+  }
+}
+
 extension ProofState {
   package static let columns = """
     c.payload_kind, c.outcome, c.reason, c.channel, c.environment, c.bundle_id, c.apple_status, c.attempts, \

@@ -181,6 +181,10 @@ CREATE TABLE night_audit.receipt_checks (
   user_id               text COLLATE "C",
   -- The signer of the receipt cannot be verified; Apple has confirmed the ids in it.
   is_unproven           boolean NOT NULL DEFAULT false,
+  -- The order of the receipt in the last complete night, if the run of the as-of `moved_since` found another one, or
+  -- none. Null: it has the same order.
+  order_before          text COLLATE "C",
+  moved_since           timestamptz,
   PRIMARY KEY (subject_kind, subject_id)
 ) WITH (fillfactor = 80); -- Taking a check changes no indexed column: with room on its page the row stays there (HOT).
 CREATE INDEX receipt_checks_order ON night_audit.receipt_checks (order_id);

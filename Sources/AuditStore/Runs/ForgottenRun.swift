@@ -127,6 +127,7 @@ package enum ForgottenRun {
   private static let timesOfRuns = [
     "receipt_checks": [
       "last_attempt", "due_from", "answered_at", "known_since", "outcome_since", "unanswered_since", "critical_since",
+      "moved_since",
     ],
     "sweeps": ["swept_until", "last_attempt"],
     "histories": ["read_at", "last_attempt", "passed_over_at", "unanswered_since"],

@@ -150,7 +150,8 @@ final class OrderNights {
   /// before `period`, and `figures` counts what changed.
   func compare(
     with base: BaseNight?, isKept: Bool, isOfFew: Bool, asOf: Instant, createdBefore period: Instant,
-    in dimensions: ReportDimensions, on connection: borrowing BlockingConnection, figures: inout NightFigures,
+    lookbackStart: Instant, in dimensions: ReportDimensions, on connection: borrowing BlockingConnection,
+    figures: inout NightFigures,
     each: (Identifier, DecidedOrder) throws -> Void, adjusted: (ChangeRow) throws -> Void
   ) throws {
     if base == nil, !isKept { return }
@@ -182,12 +183,19 @@ final class OrderNights {
         ORDER BY o.order_id, o.as_of DESC
         """, ids: few)
     ) { (base: try $0.optionalText(1), refund: try $0.optionalRefund(16), last: try Kept($0)) }
+    func isMissed(_ row: (base: String?, refund: JournalSale.Refund?, last: Kept)) -> Bool {
+      row.base != nil && row.last.createdAt.map { $0 >= lookbackStart } ?? false
+    }
     var last: Identifier?
     while let found = try tonight.next() {
       let orderId = Identifier(utf8: found.key)
       // Further rows of an ID are invalid and come after the row that counts.
       if orderId == last { continue }
       last = orderId
+      while let key = before.nextKey, key < BorrowedText(found.key) {
+        let missing = key.id
+        if let row = try before.next(), isMissed(row) { figures.add(missing: missing) }
+      }
       let known = try before.isNext(BorrowedText(found.key)) ? try before.next() : nil
       var reader = RecordReader(found.content)
       let now = try DecidedOrder(from: &reader)
@@ -213,8 +221,10 @@ final class OrderNights {
         )
       }
     }
-    // A narrowed run ends long before the stored rows do.
-    try before.skipRemaining()
+    while let key = before.nextKey {
+      let missing = key.id
+      if let row = try before.next(), isMissed(row) { figures.add(missing: missing) }
+    }
   }
 
   private static let columns = [

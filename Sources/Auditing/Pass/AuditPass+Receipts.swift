@@ -10,7 +10,9 @@ extension AuditPass {
   func readReceipts(into proofs: Exchange.RecordSink) throws {
     let asOf = plan.asOf
     var receipts = try OrderedStream(rows.read(.receipts)) { try ReceiptRow($0, asOf: asOf) }
-    var checks = try OrderedStream(rows.read(.checks)) { try ProofState($0, from: 1) }
+    var checks = try OrderedStream(rows.read(.checks)) {
+      (state: try ProofState($0, from: 1), formerOrder: try $0.optionalId(ReceiptRow.formerOrder))
+    }
     var links = try OrderedStream(rows.read(.receiptLinks)) { try ProofLink($0) }
     var key = RecordBytes()
     var record = RecordBytes()
@@ -34,6 +36,12 @@ extension AuditPass {
         // Only after the next row is read is it certain that the ID is unique.
         if receipts.nextKey != plain.receiptId {
           if isListed, plain.receivedAt >= plan.judgedFrom { try collector.list(plain, record) }
+          if plain.receivedAt >= plan.rules.lookbackStart,
+            let former = try checks.front.optionalBorrowed(ReceiptRow.formerOrder)
+          {
+            collector.countReceipt(
+              isMoved: plain.orderId != former, Self.move(plain.receiptId.id, former.id, plain.orderId.id))
+          }
           try links.take(plain.receiptId, into: &contained)
           if plain.state.kind == .signed, let own = plain.state.signedTransactionId {
             contained.removeAll { !own.isSame(as: $0.transactionId) }
@@ -57,7 +65,15 @@ extension AuditPass {
       if rows.count > 1 { rows = ReceiptRow.ordered(rows) }
       try id.withUTF8 { bytes in
         let id = BorrowedText(bytes)
-        if try checks.isNext(id), let state = try checks.next() { rows[0].receipt.state = state ?? .neverChecked }
+        if try checks.isNext(id), let check = try checks.next() {
+          rows[0].receipt.state = check.state ?? .neverChecked
+          // Of several rows of one receipt, it is not certain which one was there before.
+          let receipt = rows[0].receipt
+          if rows.count == 1, receipt.receivedAt >= plan.rules.lookbackStart, let former = check.formerOrder {
+            collector.countReceipt(
+              isMoved: receipt.orderId != former, Self.move(receipt.receiptId, former, receipt.orderId))
+          }
+        }
         try links.take(id, into: &contained)
       }
       contained.removeAll { !rows[0].receipt.state.containsTransaction($0) }
@@ -87,6 +103,10 @@ extension AuditPass {
       let isListed = try reader.flag()
       try take(ReceiptRow(receipt: try Receipt(from: &reader), isListed: isListed), containing: [], into: proofs)
     }
+  }
+
+  private static func move(_ receiptId: Identifier, _ former: Identifier, _ orderId: Identifier?) -> String {
+    "receipt \(receiptId): order \(former), now \(orderId.map { "order \($0)" } ?? "none")"
   }
 
   private func take(_ row: ReceiptRow, containing contained: [TransactionKey], into proofs: Exchange.RecordSink) throws

@@ -8,9 +8,12 @@ struct ReceiptRow {
   var receipt: Receipt
   var isListed: Bool
 
+  /// The column of `checks` with the order in the last complete night.
+  static let formerOrder = 19
+
   static func checks(where restriction: String = "TRUE") -> String {
     """
-    SELECT c.subject_id, \(ProofState.columns) FROM night_audit.receipt_checks c
+    SELECT c.subject_id, \(ProofState.columns), \(FormerOrder.inLastNight("c")) FROM night_audit.receipt_checks c
     WHERE c.subject_kind = 'receipt' AND \(restriction) ORDER BY c.subject_id
     """
   }

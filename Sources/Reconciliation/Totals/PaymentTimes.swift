@@ -3,12 +3,22 @@ public struct PaymentTimes: Hashable, Sendable {
   /// Longer than parents take to approve a purchase, as a rule.
   private static let longest = Span.days(3)
 
+  public struct LatePayment: Hashable, Sendable {
+    public var orderId: Identifier
+    public var createdAt: Instant
+    public var paidAt: Instant
+
+    public init(orderId: Identifier, createdAt: Instant, paidAt: Instant) {
+      (self.orderId, self.createdAt, self.paidAt) = (orderId, createdAt, paidAt)
+    }
+  }
+
   public private(set) var orders = 0
   public private(set) var late = 0
   /// Up to three late ones.
-  public private(set) var examples: [Identifier] = []
+  public private(set) var examples: [LatePayment] = []
 
-  public init(orders: Int = 0, late: Int = 0, examples: [Identifier] = []) {
+  public init(orders: Int = 0, late: Int = 0, examples: [LatePayment] = []) {
     (self.orders, self.late, self.examples) = (orders, late, Array(examples.prefix(3)))
   }
 
@@ -16,11 +26,14 @@ public struct PaymentTimes: Hashable, Sendable {
     orders += 1
     if paidAt - createdAt <= Self.longest { return }
     late += 1
-    if examples.count < 3 { examples.append(orderId()) }
+    if examples.count < 3 {
+      examples.append(LatePayment(orderId: orderId(), createdAt: createdAt, paidAt: paidAt))
+    }
   }
 
   public mutating func join(_ other: PaymentTimes) {
     self = PaymentTimes(
-      orders: orders + other.orders, late: late + other.late, examples: (examples + other.examples).sorted())
+      orders: orders + other.orders, late: late + other.late,
+      examples: (examples + other.examples).sorted { $0.orderId < $1.orderId })
   }
 }

@@ -192,6 +192,36 @@ import Testing
     }
   }
 
+  /// Fifteen payments without an order on a day are unusual only with the counts that earlier nights have saved.
+  @Test func theCountsByKindOfEarlierNightsAreSavedAndRead() async throws {
+    try await with([]) { connection throws in
+      let none = Totals()
+      func totals(orphans: Int) -> Totals {
+        var totals = Totals(
+          ordersRead: 100, ordersByDisposition: none.ordersByDisposition, ordersByCurrency: none.ordersByCurrency,
+          amountByDisposition: none.amountByDisposition, ordered: none.ordered, ordersByKind: none.ordersByKind)
+        for _ in 0..<orphans { totals.count(withoutOrder: .orphanPayment) }
+        totals.refunds = 3
+        return totals
+      }
+      for (day, hours) in [("2026-11-17", -48), ("2026-11-18", -24)] as [(String, Int64)] {
+        let run = try Self.make(day, hours, on: connection)
+        let record = RunRecord(
+          runId: run, command: "run", asOf: Self.asOf + .hours(hours),
+          period: try Period(since: day, until: day, in: .gmt), timeZone: "UTC", configuration: "", isNightly: true,
+          host: "h")
+        try record.save(totals(orphans: 2), on: connection)
+      }
+      try connection.executeScript(
+        "SET session_replication_role = replica; UPDATE night_audit.runs SET orders_read = 100")
+      let precedent = try RunRecord.precedent(before: Self.asOf, day: "2026-11-19", on: connection)
+      #expect(precedent.nights == 2 && precedent.orders == 200)
+      #expect(precedent.counts == ["orphan_payment": 4, "refunds": 6])
+      let tonight = UnusualShare.all(totals(orphans: 15), since: precedent)
+      #expect(tonight.map(\.subject) == [.kind(.orphanPayment)])
+    }
+  }
+
   private static func uncovered(_ day: String, _ connection: borrowing BlockingConnection) throws -> [String] {
     let period = try Period(since: day, until: day, in: .gmt)
     return try UncoveredDays.before(period, asOf: asOf + .hours(24), in: .gmt, on: connection)

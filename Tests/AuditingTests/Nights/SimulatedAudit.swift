@@ -85,6 +85,7 @@ extension StoredRows {
       var check = RowBytes()
       check.put(receipt.receiptId)
       check.put(receipt.state)
+      check.put(receipt.orderId)
       add(.checks, receipt.receiptId, check)
     }
     for (id, keys) in world.contained {

@@ -419,15 +419,11 @@ import Testing
       try apply(0, [told: "x", back: "x"], isSaved: true, on: connection)
       try apply(1, [told: "x"], isSaved: true, on: connection)
       try apply(1, [told: "x", met: "x"], on: connection)
-      let asOf = Self.asOf(2)
-      let plan = AuditPlan(
-        rules: Rules(asOf: asOf, bundleIds: ["com.example.game"], lookbackStart: asOf - .days(120)),
-        period: Period.dayBefore(asOf, in: .gmt), selection: Selection(), staleAfter: .days(7), refundWindow: .days(90))
+      let plan = Self.plan(asOf: Self.asOf(2))
       let changes = NightChanges(
         base: BaseNight(runId: Self.runs[1], asOf: Self.asOf(1), isComplete: true), plan: plan,
         temporaryDirectory: NSTemporaryDirectory())
-      let collector = AuditCollector(
-        report: nil, temporaryDirectory: NSTemporaryDirectory(), testUsers: [], days: [], storesClaims: false)
+      let collector = Self.collector()
       for finding in findings { try collector.add(finding, subjects: [], plan: plan) }
       let history = FindingsHistory(plan: plan, owners: FindingOwners(), changes: changes, today: "2026-11-20")
       var figures = NightFigures()
@@ -436,6 +432,76 @@ import Testing
       }
       #expect(try changes.write(to: collector).counts == [.new: 1, .reopened: 1])
     }
+  }
+
+  /// A finding that an incomplete night has closed does not close again. A payment is shown by its transaction ID.
+  @Test func onlyFindingsThatCloseTonightAreCounted() async throws {
+    try await withDatabase { connection in
+      try apply(0, ["earlier": "x", "tonight": "x"], isSaved: true, on: connection)
+      try apply(1, ["tonight": "x"], on: connection)
+      try connection.execute(
+        """
+        UPDATE night_audit.findings SET subject_kind = 'transaction', subject = '2000', order_id = NULL
+        WHERE finding_id = 'tonight'
+        """)
+      let plan = Self.plan(asOf: Self.asOf(2))
+      let changes = NightChanges(
+        base: BaseNight(runId: Self.runs[0], asOf: Self.asOf(0), isComplete: true), plan: plan,
+        temporaryDirectory: NSTemporaryDirectory())
+      let collector = Self.collector()
+      let history = FindingsHistory(plan: plan, owners: FindingOwners(), changes: changes, today: "2026-11-20")
+      var figures = NightFigures()
+      _ = try connection.transaction {
+        try history.compare(collector.findings, on: $0, figures: &figures) { _ in }
+      }
+      #expect(try changes.write(to: collector).counts == [.closed: 2])
+      #expect(figures.openBefore == 1)
+      let title = FindingKind.paidNotDelivered.title
+      #expect(figures.closing == NightFigures.Sample(count: 1, examples: ["transaction 2000: \(title)"]))
+    }
+  }
+
+  private static func plan(asOf: Instant) -> AuditPlan {
+    AuditPlan(
+      rules: Rules(asOf: asOf, bundleIds: ["com.example.game"], lookbackStart: asOf - .days(120)),
+      period: Period.dayBefore(asOf, in: .gmt), selection: Selection(), staleAfter: .days(7), refundWindow: .days(90))
+  }
+
+  private static func collector() -> AuditCollector {
+    AuditCollector(
+      report: nil, temporaryDirectory: NSTemporaryDirectory(), testUsers: [], days: [], storesClaims: false)
+  }
+
+  @Test func paymentsAndDeliveriesWithoutAnOrderCountOnTheirDay() throws {
+    let (plan, collector) = (Self.plan(asOf: Self.asOf), Self.collector())
+    let found: [(kind: FindingKind, hours: Int64)] = [
+      (.orphanPayment, 0), (.orphanPayment, 23), (.orphanPayment, 24), (.orphanPayment, -1), (.orphanDelivery, 1),
+      (.signatureInvalid, 1),
+    ]
+    for (number, (kind, hours)) in found.enumerated() {
+      var finding = Finding(kind: kind, subject: .transaction(Identifier("\(number)")), reason: "x")
+      finding.occurredAt = plan.period.start + .hours(hours)
+      try collector.add(finding, subjects: [], plan: plan)
+    }
+    let counts = collector.totals.ordersByKind
+    #expect(counts[FindingKind.orphanPayment.index] == 2 && counts[FindingKind.orphanDelivery.index] == 1)
+    #expect(counts.reduce(0, +) == 3)
+  }
+
+  /// An order for a whole subscription is not late, although it owns the newest renewal.
+  @Test(arguments: [true, false]) func renewalsAreNoLatePayments(_ isRenewal: Bool) throws {
+    let (plan, collector) = (Self.plan(asOf: Self.asOf), Self.collector())
+    var order = try Self.order()
+    order.createdAt = Self.asOf - .days(10)
+    var record = TransactionRecord(environment: .production, transactionId: "T", productId: "gems")
+    record.purchaseDate = order.createdAt + .hours(80)
+    record.expiresDate = order.createdAt + .days(30)
+    record.isRenewal = isRenewal
+    var claims = OrderClaims()
+    claims.owned = [record]
+    let judgement = Judgement(judging: OrderFacts(order: order, claims: claims), rules: plan.rules)
+    try collector.add(judgement, subjects: [], plan: plan)
+    #expect(collector.paymentTimes.orders == (isRenewal ? 0 : 1) && collector.paymentTimes.late == (isRenewal ? 0 : 1))
   }
 
   // MARK: - Orders
@@ -481,7 +547,7 @@ import Testing
     var adjusted: [ChangeRow] = []
     try connection.transaction { connection in
       try orders.compare(
-        with: base, isKept: true, isOfFew: false, asOf: asOf, createdBefore: asOf,
+        with: base, isKept: true, isOfFew: false, asOf: asOf, createdBefore: asOf, lookbackStart: asOf - .days(120),
         in: ReportDimensions(apps: [:], timeZone: .gmt), on: connection, figures: &figures,
         each: { _, _ in }
       ) { adjusted.append($0) }
@@ -529,6 +595,7 @@ import Testing
       var figures = NightFigures()
       try orders.compare(
         with: nil, isKept: true, isOfFew: false, asOf: Self.asOf, createdBefore: Self.asOf,
+        lookbackStart: Self.asOf - .days(120),
         in: ReportDimensions(apps: [:], timeZone: .gmt), on: connection, figures: &figures,
         each: { id, _ in compared.append(id) }
       ) { _ in }
@@ -555,6 +622,10 @@ import Testing
       #expect(figures.map(\.ordersBefore) == [0, 1, 1] && figures.map(\.purchasesBefore) == [0, 1, 1])
       #expect(figures.map(\.otherAmounts.examples) == [[], [], ["order order: 0.00 USD, now 9.90 USD"]])
       #expect(figures.map(\.lostPurchases.examples) == [[], [], ["order order: Settled, now Delivered, not paid"]])
+      var gone = NightFigures()
+      _ = try keep(3, [], figures: &gone, on: connection)
+      #expect(figures.allSatisfy { $0.missingOrders.count == 0 })
+      #expect(gone.missingOrders == NightFigures.Sample(count: 1, examples: ["order order"]))
     }
   }
 
