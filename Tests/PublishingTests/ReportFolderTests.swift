@@ -1,6 +1,7 @@
 import AuditStore
 import Crypto
 import Foundation
+import Logging
 import Reconciliation
 import Reporting
 import Run
@@ -169,6 +170,73 @@ struct ReportsDirectory: ~Copyable {
     }
     #expect(try reports.entries() == before)
     for place in ["2026-11-19", "held/2026-11-19", "out"] { #expect(reports.text(place + "/orders.csv") == "theirs") }
+  }
+
+  /// The first night of the other installation was held, or its `latest` was removed.
+  @Test func aDirectoryWithAReportOfAnotherInstallationIsRefusedWithoutLatest() throws {
+    let places: [@Sendable (String) -> ReportFolder.Destination] = [
+      { .nightly(directory: $0, date: "2026-11-18") }, { .held(directory: $0, date: "2026-11-18") },
+      { .heldSeparately(directory: $0, asOf: "20261119T030000Z") }, { .adHoc(directory: $0, period: "2026-11-18") },
+    ]
+    for place in places {
+      let reports = try ReportsDirectory()
+      let theirs = try reports.publish("theirs", place(reports.path)).path
+      try? FileManager.default.removeItem(atPath: reports.path + "/latest")
+      for destination in [reports.night(), .adHoc(directory: reports.path, period: "2026-11-19")] {
+        let error = #expect(throws: PublishingFailure.self, "\(theirs)") {
+          try ReportFolder.check(destination, asOf: ReportsDirectory.asOf(1), known: KnownRuns())
+        }
+        #expect(error?.path == theirs && error?.problem.contains("--adopt") == true)
+        #expect(throws: Never.self) {
+          try ReportFolder.check(destination, asOf: ReportsDirectory.asOf(1), known: reports.known)
+        }
+      }
+    }
+  }
+
+  /// An attacker with write access to the volume puts a link in place of a subdirectory.
+  @Test(arguments: ["held", "ad-hoc"]) func aLinkInPlaceOfASubdirectoryIsNotFollowed(_ place: String) throws {
+    let reports = try ReportsDirectory()
+    let elsewhere = try ReportsDirectory()
+    let names = StagingNames(directory: elsewhere.path, token: "dead")
+    try FileManager.default.createDirectory(atPath: names.staging, withIntermediateDirectories: false)
+    try JSONEncoder().encode(StagingLease.Content.here).write(to: URL(fileURLWithPath: names.lease))
+    let link = reports.path + "/" + place
+    try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: elsewhere.path)
+    let before = try elsewhere.entries()
+    let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+    let directory = ReportDirectory(directory: reports.path, known: KnownRuns(), logger: logger)
+    for destination in [
+      reports.night(), .held(directory: reports.path, date: "2026-11-19"),
+      .heldSeparately(directory: reports.path, asOf: "20261119T030000Z"),
+      .adHoc(directory: reports.path, period: "2026-11-19"),
+    ] {
+      directory.clearLeftovers(except: [])
+      ReportFolder.clearLeftovers(beside: destination, except: [])
+      let error = #expect(throws: PublishingFailure.self, "\(destination)") {
+        try reports.publish("a", destination)
+      }
+      #expect(error?.path == link && error?.exitStatus == .cannotWrite)
+      #expect(error?.problem.contains("replace it by a directory") == true)
+      #expect(throws: PublishingFailure.self) {
+        try ReportFolder.resume(
+          destination, token: "dead", asOf: ReportsDirectory.asOf(0), digest: "", known: KnownRuns())
+      }
+    }
+    #expect(try elsewhere.entries() == before)
+    #expect(try reports.entries() == [place])
+  }
+
+  @Test func theReportDirectoryItselfMayBeALink() throws {
+    let reports = try ReportsDirectory()
+    let link = reports.path + "-link"
+    try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: reports.path)
+    defer { try? FileManager.default.removeItem(atPath: link) }
+    for destination in [
+      ReportFolder.Destination.nightly(directory: link, date: "2026-11-19"),
+      .held(directory: link, date: "2026-11-19"), .adHoc(directory: link, period: "2026-11-19"),
+    ] { try reports.publish("a", destination) }
+    #expect(try reports.entries() == ["2026-11-19", "ad-hoc", "held", "latest"])
   }
 
   /// The database records no run of `reconcile`.

@@ -36,6 +36,9 @@ package struct ReportRetention {
 
 /// The report folders below `report.directory` that known runs made. Other files and links are ignored.
 package struct ReportDirectory {
+  /// The subdirectories with report folders.
+  static let places = ["held", "ad-hoc"]
+
   package let directory: String
   package let logger: Logger
   private let known: KnownRuns
@@ -46,31 +49,39 @@ package struct ReportDirectory {
     self.logger = logger
   }
 
-  package func folders() -> [ReportRetention.Folder] { paths.compactMap(folder) }
+  package func folders() -> [ReportRetention.Folder] { Self.paths(in: directory).compactMap(folder) }
 
   /// The runs that `run.json` names in any folder, known or unknown.
-  package var makers: Set<String> {
-    Set(paths.compactMap { ReportContents(directory: "\(directory)/\($0)")?.runId?.lowercased() })
+  package var makers: Set<String> { Set(Self.strangers(in: directory, KnownRuns()).map(\.runId)) }
+
+  /// The report folders of runs that are not known.
+  static func strangers(in directory: String, _ known: KnownRuns) -> [(path: String, runId: String)] {
+    var found: [(path: String, runId: String)] = []
+    for path in paths(in: directory) {
+      guard let run = ReportContents(directory: "\(directory)/\(path)")?.runId?.lowercased(), !known.contains(run)
+      else { continue }
+      found.append((path, run))
+    }
+    return found
   }
 
-  private var paths: [String] {
+  private static func paths(in directory: String) -> [String] {
     var found = nights(in: directory + "/.")
     found += nights(in: "\(directory)/held").map { "held/\($0)" }
-    for place in ["held", "ad-hoc"] {
+    for place in places {
       found += names(in: "\(directory)/\(place)").map { "\(place)/\($0)" }.filter(isNumbered)
     }
     return found
   }
 
-  private func isNumbered(_ path: String) -> Bool {
+  private static func isNumbered(_ path: String) -> Bool {
     path.wholeMatch(of: /held\/\d{8}T\d{6}Z-\d+|ad-hoc\/\d{4}-\d{2}-\d{2}(_\d{4}-\d{2}-\d{2})?-\d+/) != nil
   }
 
   /// Removes leftovers of killed runs, except of those in `waiting`, whose report may still be published.
   package func clearLeftovers(except waiting: Set<String>) {
-    for place in [directory, "\(directory)/held", "\(directory)/ad-hoc"] {
-      Leftovers(directory: place).clear(except: waiting)
-    }
+    let places = Self.places.map { "\(directory)/\($0)" }.filter(Self.isRealDirectory)
+    for place in [directory] + places { Leftovers(directory: place).clear(except: waiting) }
     unlink(nextLatest)
   }
 
@@ -79,7 +90,7 @@ package struct ReportDirectory {
 
   /// Held reports that a report of the same or a later as-of has replaced.
   package func heldFoldersOfPublishedNights() -> [ReportRetention.Folder] {
-    nights(in: "\(directory)/held").compactMap { night in
+    Self.nights(in: "\(directory)/held").compactMap { night in
       guard let held = folder("held/\(night)"), let published = folder(night) else { return nil }
       return held.asOf <= published.asOf ? held : nil
     }
@@ -95,7 +106,7 @@ package struct ReportDirectory {
       try remove(found)
     }
     guard latest == night else { return }
-    let before = nights(in: directory + "/.").filter { $0 < night && folder($0) != nil }.max()
+    let before = Self.nights(in: directory + "/.").filter { $0 < night && folder($0) != nil }.max()
     try LatestLink(directory: directory).moveLinkBack(to: before, temporary: nextLatest)
   }
 
@@ -104,7 +115,7 @@ package struct ReportDirectory {
     let prefix = directory + "/"
     guard whole.hasPrefix(prefix) else { return }
     let path = String(whole.dropFirst(prefix.count))
-    guard isNumbered(path) || path.wholeMatch(of: /held\/\d{4}-\d{2}-\d{2}/) != nil,
+    guard Self.isNumbered(path) || path.wholeMatch(of: /held\/\d{4}-\d{2}-\d{2}/) != nil,
       let found = folder(path), isOf(runId, asOf, found)
     else { return }
     try remove(found)
@@ -123,20 +134,21 @@ package struct ReportDirectory {
 
   private func folder(_ path: String) -> ReportRetention.Folder? {
     let whole = "\(directory)/\(path)"
-    guard isRealDirectory(whole), let contents = ReportContents(directory: whole), let summary = contents.summary,
-      let asOf = contents.asOf, let run = contents.runId, known.contains(run)
+    let isBelowLink = path.contains("/") && !Self.isRealDirectory((whole as NSString).deletingLastPathComponent)
+    guard !isBelowLink, Self.isRealDirectory(whole), let contents = ReportContents(directory: whole),
+      let summary = contents.summary, let asOf = contents.asOf, let run = contents.runId, known.contains(run)
     else { return nil }
     return ReportRetention.Folder(path: path, asOf: asOf, isComplete: summary.isComplete)
   }
 
-  private func nights(in path: String) -> [String] { names(in: path).filter(LatestLink.isNight) }
+  private static func nights(in path: String) -> [String] { names(in: path).filter(LatestLink.isNight) }
 
-  private func names(in path: String) -> [String] {
+  private static func names(in path: String) -> [String] {
     guard isRealDirectory(path) else { return [] }
     return ((try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []).sorted()
   }
 
-  private func isRealDirectory(_ path: String) -> Bool {
+  private static func isRealDirectory(_ path: String) -> Bool {
     // Does not follow a link, which has another type.
     (try? FileManager.default.attributesOfItem(atPath: path))?[.type] as? FileAttributeType == .typeDirectory
   }

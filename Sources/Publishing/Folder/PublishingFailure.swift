@@ -6,7 +6,7 @@ package struct PublishingFailure: RunEndingError, Hashable, CustomStringConverti
   package var exitStatus: ExitStatus { .cannotWrite }
   package var path: String
   package var problem: String
-  /// True for a condition that may pass: a full disk, a failing volume.
+  /// True for a condition that may pass: a full disk, a failing volume, a link that the operator removes.
   package var isOfVolume = false
 
   package init(path: String, problem: String) {
@@ -23,6 +23,15 @@ package struct PublishingFailure: RunEndingError, Hashable, CustomStringConverti
         "holds a report \(maker), and nothing there was touched. If another installation writes there, give each its "
         + "own report.directory. If this database was restored from a backup, run once: night-audit run --adopt. "
         + "Otherwise move the folder away")
+  }
+
+  /// A link in place of `held` or `ad-hoc`. A report that waits there is published once the link is gone.
+  init(link path: String) {
+    self.init(
+      path: path,
+      problem: "is a link, and nothing was written through it; replace it by a directory. To keep reports on another "
+        + "volume, make report.directory itself the link")
+    isOfVolume = true
   }
 
   package init(path: String, code: Int32) {

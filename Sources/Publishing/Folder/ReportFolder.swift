@@ -75,9 +75,12 @@ package struct ReportFolder: Sendable {
     _ destination: Destination, token: String, asOf: Instant, digest: String, known: KnownRuns,
     volume: VolumeCalls = VolumeCalls()
   ) throws -> Published? {
+    try destination.requireNoLink()
     // The digest does not identify the run, because repeating an audit gives the same bytes.
     func isOfRun(_ directory: String) -> Bool {
-      guard let contents = ReportContents(directory: directory) else { return false }
+      guard FileKind(path: directory) == .directory, let contents = ReportContents(directory: directory) else {
+        return false
+      }
       return contents.digest == digest && contents.runId == token
     }
     if let found = destination.candidates.first(where: isOfRun) {
@@ -98,6 +101,8 @@ package struct ReportFolder: Sendable {
 
   /// Removes leftovers beside a destination, except of runs in `waiting`.
   package static func clearLeftovers(beside destination: Destination, except waiting: Set<String>) {
+    // `check` reports the link.
+    guard (try? destination.requireNoLink()) != nil else { return }
     Leftovers(directory: destination.parent).clear(except: waiting)
   }
 
@@ -153,11 +158,9 @@ package struct ReportFolder: Sendable {
   package static func check(
     _ destination: Destination, asOf: Instant, known: KnownRuns?
   ) throws(PublishingFailure) {
+    try destination.requireNoLink()
     switch destination {
-    case .nightly(let directory, _):
-      try requireOwn(directory, known)
-      _ = try TargetState(of: destination, asOf: asOf, known: known)
-    case .held(let directory, _):
+    case .nightly(let directory, _), .held(let directory, _):
       try requireOwn(directory, known)
       _ = try TargetState(of: destination, asOf: asOf, known: known)
     case .exact: _ = try TargetState(of: destination, asOf: asOf, known: known)
@@ -165,12 +168,11 @@ package struct ReportFolder: Sendable {
     }
   }
 
-  /// Refuses a report directory whose newest night belongs to another installation.
+  /// Refuses a report directory with a foreign `latest`, or with a report of another installation.
   private static func requireOwn(_ directory: String, _ known: KnownRuns?) throws(PublishingFailure) {
-    guard let night = try LatestLink(directory: directory).current(), let known else { return }
-    let newest = "\(directory)/\(night)"
-    guard let run = ReportContents(directory: newest)?.runId, !known.contains(run) else { return }
-    throw PublishingFailure(path: newest, foreignRunID: run)
+    _ = try LatestLink(directory: directory).current()
+    guard let known, let stranger = ReportDirectory.strangers(in: directory, known).first else { return }
+    throw PublishingFailure(path: "\(directory)/\(stranger.path)", foreignRunID: stranger.runId)
   }
 
   /// Refuses a path for `--out` that night-audit uses itself.
@@ -355,6 +357,18 @@ package struct ReportFolder: Sendable {
 }
 
 extension ReportFolder.Destination {
+  /// Refuses a report directory in which `held` or `ad-hoc` is a link, because it may lead to any directory.
+  func requireNoLink() throws(PublishingFailure) {
+    let directory: String
+    switch self {
+    case .nightly(let path, _), .held(let path, _), .heldSeparately(let path, _), .adHoc(let path, _): directory = path
+    case .exact: return
+    }
+    for place in ReportDirectory.places where FileKind(path: "\(directory)/\(place)") == .link {
+      throw PublishingFailure(link: "\(directory)/\(place)")
+    }
+  }
+
   var parent: String {
     switch self {
     case .nightly(let directory, _): directory
