@@ -307,8 +307,12 @@ package struct NightRun: Sendable {
 
   // MARK: - Asking
 
+  /// Opens a session for short transactions, whose locks end like a lease. The sessions of an audit are others.
   @Sendable private func connect() async throws -> PostgresSession {
-    try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit")
+    var profile = SessionProfile.store
+    profile.idleInTransactionTimeout = .microseconds(settings.timeout.microseconds * 2)
+    return try await PostgresSession.connect(
+      settings.databaseURL, applicationName: "night-audit", profile: profile)
   }
 
   @Sendable private func connectSales() async throws -> PostgresSession {

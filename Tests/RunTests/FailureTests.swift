@@ -15,6 +15,7 @@ import Testing
       ("40001", .again, .databaseUnreachable), ("55P03", .again, .databaseUnreachable),
       // A statement cancelled by another session, or ended by a limit of the server.
       ("57014", .again, .databaseUnreachable), ("57P01", .reopen, .databaseUnreachable),
+      ("25P03", .reopen, .databaseUnreachable),
       ("53100", .endNight, .databaseUnreachable), ("58030", .endNight, .databaseUnreachable),
       ("42501", .endNight, .configuration), ("25006", .endNight, .configuration), ("22003", .park, .internalError),
       ("XX000", .endNight, .internalError),

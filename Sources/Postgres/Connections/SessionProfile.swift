@@ -1,11 +1,14 @@
 /// The settings of a connection, so that results do not depend on the server's configuration. Names resolve in
 /// `pg_catalog` alone, because a function in another schema of the search path would run with this program's rights.
-/// Texts and dates have one format, and no timeout ends a night.
+/// Texts and dates have one format, and no timeout of the server's configuration ends a night.
 public struct SessionProfile: Hashable, Sendable {
   /// Read only. Fails with 42501 if row-level security would hide rows.
   public var isReader = false
   /// The limit of silence while a statement runs; nil: none. A server that sorts or builds an index is silent too.
   public var responseTimeout: Duration? = .seconds(1_800)
+  /// How long a transaction may wait for its client before the server ends the session; nil: for ever. A stopped process
+  /// would otherwise keep its locks.
+  public var idleInTransactionTimeout: Duration?
 
   /// For the schema `night_audit`.
   public static let store = SessionProfile()
@@ -20,8 +23,8 @@ public struct SessionProfile: Hashable, Sendable {
       ("TimeZone", "'UTC'"), ("bytea_output", "'hex'"), ("extra_float_digits", "1"),
       ("standard_conforming_strings", "on"), ("array_nulls", "on"), ("transform_null_equals", "off"),
       ("default_transaction_isolation", "'read committed'"), ("default_transaction_deferrable", "off"),
-      ("client_min_messages", "'notice'"), ("idle_in_transaction_session_timeout", "0"),
-      ("lock_timeout", "0"),
+      ("client_min_messages", "'notice'"), ("lock_timeout", "0"),
+      ("idle_in_transaction_session_timeout", "\(Int((idleInTransactionTimeout ?? .zero) / .milliseconds(1)))"),
       // The server then detects that the client is gone, and releases its locks.
       ("tcp_keepalives_idle", "30"), ("tcp_keepalives_interval", "10"), ("tcp_keepalives_count", "6"),
       // A server without an encoding refuses to convert invalid UTF-8. It is read unchanged and checked here.

@@ -54,6 +54,26 @@ struct SessionProfileTests {
         == value)
   }
 
+  @Test("the server ends a session that waits in a transaction for too long")
+  func idleInTransaction() async throws {
+    let conninfo = try await sharedConninfo()
+    try await withBlockingThread { scope in
+      var profile = SessionProfile.store
+      profile.idleInTransactionTimeout = .milliseconds(100)
+      let holder = try scope.connect(conninfo, applicationName: "x", profile: profile)
+      let other = try scope.connect(conninfo, applicationName: "x")
+      let error = try postgresError {
+        try holder.transaction { connection in
+          try connection.execute("SELECT pg_advisory_xact_lock(7, 7)")
+          // Waits for ever if the lock is kept.
+          try other.execute("SELECT pg_advisory_lock(7, 7)")
+          try connection.execute("SELECT 1")
+        }
+      }
+      #expect(error.isConnectionLost, "\(error)")
+    }
+  }
+
   @Test("a user's function is never called in place of the server's")
   func searchPath() async throws {
     let isServers = try await connectAsHostile(.store) { connection in
