@@ -375,23 +375,25 @@ package struct NightRun: Sendable {
     let feed = FeedReading(
       run: self, request: request, apps: channels.swept, gate: channels.gate, runId: runId, session: writing)
     var summary = RecheckSummary()
+    func halfway() -> ContinuousClock.Instant { ContinuousClock.now + (deadline - .now) / 2 }
     if let open {
-      summary.add(try await feed.histories(of: open.customers, deadline: deadline))
+      summary.add(
+        try await feed.histories(of: open.customers, deadline: open.asksAboutChecks ? halfway() : deadline))
       if open.asksAboutChecks {
         summary.add(try await ask(request, channels, runId: runId, writing, deadline: deadline, open))
       }
     } else {
       // The sweep comes first because its facts save look-ups. It gets half the time, as a first sweep covers months.
-      let now = ContinuousClock.now
-      let swept = try await feed.sweep(deadline: now + (deadline - now) / 2)
+      let swept = try await feed.sweep(deadline: halfway())
       summary = try await ask(request, channels, runId: runId, writing, deadline: deadline, OpenQuestions())
       summary.add(swept)
       if swept?.isUnfinished ?? false, summary.endedEarly == nil, stop.stopped == nil, .now < deadline {
         // An interrupted sweep is tried again at the end.
         summary.add(try await feed.sweep(deadline: deadline))
       }
-      // Histories come last because the answers decide whose histories are read.
-      summary.add(try await feed.histories(deadline: deadline))
+      // Histories come last because the answers decide whose histories are read. They get half the time, because the
+      // audit may find questions.
+      summary.add(try await feed.histories(deadline: halfway()))
     }
     // Only a whole re-check replaces the stored faults: further rounds and narrowed runs ask few questions, offline
     // runs none.

@@ -6,13 +6,18 @@ import Run
 import Synchronization
 
 /// Reads the purchase histories of customers in parallel, and stores each page with its revision.
+///
+/// Histories without an answer are read again after growing pauses, until the deadline in an outage.
 package struct HistoryStage: Sendable {
   private static let customersAtATime = 16
   private static let pagesPerCustomer = 50
   private static let tries = 3
-  /// After this many customers in a row without an answer, no more are asked about.
+  /// After this many customers in a row without an answer, or with a refusal, no more are asked about in a round.
   private static let unansweredHistoryLimit = 8
+  /// How long a missing history is requested while Apple answers about other customers, at most a sixth of the time.
+  private static let waitLimit = Duration.seconds(600)
   private static let backoff = Backoff(base: .milliseconds(200), cap: .seconds(2))
+  private static let pauses = Backoff(base: .seconds(1), cap: .seconds(60))
 
   private let apps: [SweptApp]
   private let asOf: Instant
@@ -63,39 +68,86 @@ package struct HistoryStage: Sendable {
     let customers = try await session.withConnection { [asOf] in try histories.pending(asOf: asOf, $0) }
     if customers.isEmpty { return }
     try await progress.during("reading the purchase histories of customers", total: customers.count) {
-      try await read(customers[...], of: app, in: histories)
+      try await read(customers, of: app, in: histories)
     }
   }
 
   private func read(
-    _ customers: ArraySlice<CustomerHistories.Customer>, of app: SweptApp, in histories: CustomerHistories
+    _ customers: [CustomerHistories.Customer], of app: SweptApp, in histories: CustomerHistories
   ) async throws {
-    try await withThrowingTaskGroup(of: Bool.self) { group in
+    let waitLimit = min(Self.waitLimit, max((deadline - .now) / 6, .zero))
+    var due = customers
+    var unanswered: [String: ContinuousClock.Instant] = [:]
+    var answeredAt: ContinuousClock.Instant?
+    var rounds = 0
+    while true {
+      let missing = try await readOnce(due[...], of: app, in: histories)
+      if missing.count < due.count { answeredAt = .now }
+      for customer in due { unanswered[customer.transactionId] = missing[customer.transactionId] }
+      guard let next = unanswered.values.min() else { return }
+      let isExhausted = answeredAt.map { ContinuousClock.now - $0 >= waitLimit } ?? false
+      if isExhausted || next >= deadline || isOver(for: app) { break }
+      rounds += 1
+      let pause = Self.pauses.delay(attempt: rounds, random: .random(in: 0.5..<1))
+      await wait(until: max(next, .now + pause), for: app)
+      let pending = try await session.withConnection { [asOf] in try histories.pending(asOf: asOf, $0) }
+      // Another process may have read some of them.
+      let wanted = Set(pending.map(\.transactionId))
+      unanswered = unanswered.filter { wanted.contains($0.key) }
+      due = pending.filter { customer in unanswered[customer.transactionId].map { $0 <= .now } ?? false }
+    }
+    // Unread histories stay wanted, which makes the night incomplete.
+    noteShortfall()
+  }
+
+  /// Returns the customers without an answer, with the earliest time of their next request.
+  private func readOnce(
+    _ customers: ArraySlice<CustomerHistories.Customer>, of app: SweptApp, in histories: CustomerHistories
+  ) async throws -> [String: ContinuousClock.Instant] {
+    try await withThrowingTaskGroup(of: (String, Reading).self) { group in
       var left = customers
       var inProgress = 0
-      var silent = 0
+      var (silent, refused) = (0, 0)
+      var unanswered: [String: ContinuousClock.Instant] = [:]
       while true {
-        while inProgress < Self.customersAtATime, silent < Self.unansweredHistoryLimit, !isOver(for: app),
-          let customer = left.popFirst()
+        while inProgress < Self.customersAtATime, max(silent, refused) < Self.unansweredHistoryLimit,
+          !isOver(for: app), let customer = left.popFirst()
         {
           inProgress += 1
-          group.addTask { try await read(customer, of: app, in: histories) }
+          group.addTask { (customer.transactionId, try await read(customer, of: app, in: histories)) }
         }
-        guard let isAnswered = try await group.next() else { break }
+        guard let (id, reading) = try await group.next() else { break }
         inProgress -= 1
-        silent = isAnswered ? 0 : silent + 1
-        progress.advance()
+        switch reading {
+        case .answered: (silent, refused) = (0, 0)
+        case .refused: refused += 1
+        case .unanswered(let next):
+          silent += 1
+          unanswered[id] = next
+        }
+        if unanswered[id] == nil { progress.advance() }
       }
-      // Unread histories stay wanted, which makes the night incomplete.
-      if !left.isEmpty { noteShortfall() }
+      if refused < Self.unansweredHistoryLimit {
+        for customer in left { unanswered[customer.transactionId] = .now }
+      } else if !left.isEmpty {
+        noteShortfall()
+      }
+      return unanswered
     }
+  }
+
+  private enum Reading: Sendable {
+    case answered
+    /// Another request does not help.
+    case refused
+    case unanswered(next: ContinuousClock.Instant)
   }
 
   private func noteShortfall() { shared.values.withLock { $0.summary.isShortOfHistories = true } }
 
   private func read(
     _ customer: CustomerHistories.Customer, of app: SweptApp, in histories: CustomerHistories
-  ) async throws -> Bool {
+  ) async throws -> Reading {
     var customer = customer
     var isDisbelieved = false
     for _ in 1...Self.pagesPerCustomer {
@@ -115,14 +167,18 @@ package struct HistoryStage: Sendable {
       case .more: continue
       case .read:
         shared.values.withLock { $0.summary.histories += 1 }
-        return true
+        return .answered
       case .short(let shortfall):
+        if case .unanswered(let silence) = answer.end {
+          let hold = silence.retryAfter.map { max(0, ($0 - Instant.now).microseconds) } ?? 0
+          return .unanswered(next: .now + .microseconds(hold))
+        }
         noteShortfall()
-        return shortfall == .notBelieved
+        return shortfall == .notBelieved ? .answered : .refused
       }
     }
     noteShortfall()
-    return true
+    return .answered
   }
 
   private func page(of customer: CustomerHistories.Customer, _ app: SweptApp) async -> HistoryAnswer? {
@@ -145,6 +201,11 @@ package struct HistoryStage: Sendable {
       return trail.warnings.filter { values.warned.insert($0).inserted }
     }
     for warning in news { logger.warning("\(warning)", metadata: ["app": "\(app.name)"]) }
+  }
+
+  /// Sleeps in short steps, so that a signal or the deadline ends a long pause.
+  private func wait(until end: ContinuousClock.Instant, for app: SweptApp) async {
+    while !isOver(for: app), .now < end { try? await Task.sleep(for: min(end - .now, .milliseconds(250))) }
   }
 
   private var isOver: Bool { stop.stopped != nil || ContinuousClock.now >= deadline }
