@@ -28,7 +28,7 @@ package struct SettingsListing: Sendable {
 
   private static func shown(_ values: [String], _ key: SettingKey) -> [String] {
     guard case .command = key.secrecy else { return values.map { shown($0, key) } }
-    return Array(values.prefix(1)) + values.dropFirst().map { _ in "…" }
+    return values.prefix(1).map(DispatchTarget.shownProgram) + values.dropFirst().map { _ in "…" }
   }
 
   private static func shown(_ value: String, _ key: SettingKey) -> String {

@@ -6,7 +6,7 @@ import Subprocess
 import SystemPackage
 
 extension Doctor {
-  /// Checks programs, files and host names of `report.deliver`. Makes no connection.
+  /// Checks programs, files and host names of `report.deliver`, and the host of `notify.pingUrl`. Makes no connection.
   package func dispatches() async -> [Diagnosis] {
     var found: [Diagnosis] = []
     let protocols = await curlProtocols()
@@ -22,7 +22,10 @@ extension Doctor {
       switch target.means {
       case .command(let command):
         if !FileManager.default.isExecutableFile(atPath: command[0]) {
-          diagnosis.problem = "\(command[0]) cannot be run; check that it exists and is executable"
+          diagnosis.problem = """
+            \(DispatchTarget.shownProgram(command[0])) cannot be run; check that it exists and is executable, and write \
+            the program and its arguments as a list
+            """
         }
       case .mail, .upload:
         let scheme = target.account.flatMap { URLComponents(string: $0.url)?.scheme?.lowercased() } ?? ""
@@ -32,20 +35,43 @@ extension Doctor {
         } else if !protocols.contains(scheme) {
           diagnosis.problem = "this curl does not speak \(scheme); install one that does (curl --version lists them)"
         } else if let host = target.account.flatMap({ URLComponents(string: $0.url)?.host }), !isProxied(scheme) {
-          switch await resolve(host) {
-          case .found: break
-          case .unknown:
-            diagnosis.problem = "the host \(host) has no address; correct the host in url"
-            diagnosis.status = .cannotWrite
-          case .unanswered:
-            diagnosis.warning =
-              "the name server gave no answer for \(host); check the host in url, and DNS on this machine"
+          switch await lookUp(host, key: "url") {
+          case nil: break
+          case .unknown(let problem)?: (diagnosis.problem, diagnosis.status) = (problem, .cannotWrite)
+          case .unanswered(let warning)?: diagnosis.warning = warning
           }
         }
       }
       found.append(diagnosis)
     }
-    return found
+    return await found + monitor()
+  }
+
+  /// A host without an address is a warning, because a night without its monitor is complete.
+  private func monitor() async -> [Diagnosis] {
+    guard let url = settings.pingURL, let parts = URLComponents(string: url), let host = parts.host,
+      !isProxied(parts.scheme?.lowercased() ?? "")
+    else { return [] }
+    let subject = "notify.pingUrl \(ShownURL.host(url))"
+    switch await lookUp(host, key: "notify.pingUrl") {
+    case nil: return [Diagnosis(subject: subject)]
+    case .unknown(let text)?, .unanswered(let text)?: return [Diagnosis(subject: subject, warning: text)]
+    }
+  }
+
+  private enum UnresolvedHost {
+    case unknown(String)
+    case unanswered(String)
+  }
+
+  /// nil for a host with an address.
+  private func lookUp(_ host: String, key: String) async -> UnresolvedHost? {
+    switch await resolve(host) {
+    case .found: nil
+    case .unknown: .unknown("the host \(host) has no address; correct the host in \(key)")
+    case .unanswered:
+      .unanswered("the name server gave no answer for \(host); check the host in \(key), and DNS on this machine")
+    }
   }
 
   /// True if curl uses a proxy for the scheme; the proxy then resolves host names.

@@ -99,28 +99,37 @@ package struct Doctor: Sendable {
 
   private func identifiers() -> [Diagnosis] {
     settings.apps.flatMap { app -> [Diagnosis] in
+      // Another server than Apple's may accept any text.
+      let isAppleAsked = Doctor.isApple(settings.productionURL) && settings.effectiveChannel(of: app) == .serverApi
+      func diagnosis(_ field: String, _ defect: String) -> Diagnosis {
+        Diagnosis(
+          subject: "app.\(app.name).\(field)", problem: isAppleAsked ? defect : nil,
+          warning: isAppleAsked ? nil : defect)
+      }
       var found: [Diagnosis] = []
       if let issuer = app.issuerId, UUID(uuidString: issuer) == nil {
         found.append(
-          Diagnosis(
-            subject: "app.\(app.name).issuerId",
-            warning: """
-              is not a UUID, and Apple will refuse every request; copy the Issuer ID above the list of keys in App Store Connect, \
-              Users and Access, Integrations
-              """))
+          diagnosis(
+            "issuerId",
+            """
+            is not a UUID, and Apple will refuse every request; copy the Issuer ID above the list of keys in App Store Connect, \
+            Users and Access, Integrations
+            """))
       }
       if let key = app.keyId, key.wholeMatch(of: /[A-Z0-9]{10}/) == nil {
         found.append(
-          Diagnosis(
-            subject: "app.\(app.name).keyId",
-            warning: """
-              is not 10 capital letters and digits, and Apple will refuse every request; copy the Key ID beside the key in \
-              App Store Connect, Users and Access, Integrations
-              """))
+          diagnosis(
+            "keyId",
+            """
+            is not 10 capital letters and digits, and Apple will refuse every request; copy the Key ID beside the key in \
+            App Store Connect, Users and Access, Integrations
+            """))
       }
       return found
     }
   }
+
+  private static func isApple(_ url: String) -> Bool { url.contains(".apple.com") }
 
   /// Apple's limit for most endpoints, in requests a second for each app.
   private static let highestRate = 50.0
@@ -128,7 +137,7 @@ package struct Doctor: Sendable {
   private func rate() -> [Diagnosis] {
     let rate = settings.requestsPerSecond
     guard rate == 0 || rate > Doctor.highestRate,
-      [settings.productionURL, settings.verifyReceiptURL].contains(where: { $0.contains(".apple.com") })
+      [settings.productionURL, settings.verifyReceiptURL].contains(where: Doctor.isApple)
     else { return [] }
     return [
       Diagnosis(

@@ -142,8 +142,8 @@ package struct ReportSender: Sendable {
       command[0], Array(command.dropFirst()) + [report.directory], input: "", within: ReportSender.commandLimit)
     if ended.status.isSuccess { return }
     let output = ended.message.isEmpty ? "" : ": \(ended.message)"
-    throw Failure(
-      description: "\(command[0]) ended with \(ReportSender.words(ended.status))\(output)", isTransient: true)
+    let program = DispatchTarget.shownProgram(command[0])
+    throw Failure(description: "\(program) ended with \(ReportSender.words(ended.status))\(output)", isTransient: true)
   }
 
   private struct Ended: Sendable {

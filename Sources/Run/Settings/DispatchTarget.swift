@@ -22,6 +22,11 @@ package struct DispatchTarget: Hashable, Sendable {
     case command([String])
   }
 
+  /// The program of a command. Masks what follows white space: arguments, if the command was written as one text.
+  package static func shownProgram(_ program: String) -> String {
+    program.firstIndex(where: \.isWhitespace).map { "\(program[..<$0]) …" } ?? program
+  }
+
   /// The parameters of a transfer by curl.
   package struct Account: Hashable, Sendable {
     /// Without user and password.

@@ -249,13 +249,15 @@ import Testing
     let loader = try SettingsLoader(
       path: nil,
       environment: [
-        "NIGHT_AUDIT_REPORT_DELIVER": "chat,share",
+        "NIGHT_AUDIT_REPORT_DELIVER": "chat,text,share",
         "NIGHT_AUDIT_DELIVER_CHAT_COMMAND": "/usr/bin/send,--token,s3cret",
+        "NIGHT_AUDIT_DELIVER_TEXT_COMMAND": "/usr/bin/text --token=s3cret a",
         "NIGHT_AUDIT_DELIVER_SHARE_URL": "https://files.example.com/share/s3cret",
       ])
     let table = SettingsListing(loader).table(width: nil)
     #expect(!table.contains("s3cret"), "\(table)")
     #expect(table.contains("/usr/bin/send,…,…") && table.contains("https://files.example.com/…"), "\(table)")
+    #expect(table.contains("/usr/bin/text …"), "\(table)")
   }
 
   @Test(

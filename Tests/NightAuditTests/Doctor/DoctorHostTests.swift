@@ -142,10 +142,19 @@ import Testing
       mail($0)
       $0.lookup = .unanswered
     },
-    Breakage("an issuer that is no UUID", "app.game.issuerId", "Issuer ID", isProblem: false) {
+    Breakage(
+      "a monitor's host without an IP address", "notify.pingUrl https://mistyped.example.com/…",
+      "the host mistyped.example.com has no address", isProblem: false
+    ) {
+      $0.settings.pingURL = "https://mistyped.example.com/5b3a"
+      $0.lookup = .unknown
+    },
+    Breakage("an issuer that is no UUID", "app.game.issuerId", "Issuer ID") {
       $0.settings.apps[0].issuerId = "our company"
     },
-    Breakage("an invalid key ID", "app.game.keyId", "10 capital letters", isProblem: false) {
+    Breakage("an invalid key ID", "app.game.keyId", "10 capital letters") { $0.settings.apps[0].keyId = "my key" },
+    Breakage("an invalid key ID for another server", "app.game.keyId", "10 capital letters", isProblem: false) {
+      $0.settings.productionURL = "https://apple.example.com"
       $0.settings.apps[0].keyId = "my key"
     },
     Breakage("a rate above Apple's limit", "appstore.requestsPerSecond", "set it to 25", isProblem: false) {
@@ -250,6 +259,11 @@ import Testing
     },
     Breakage("a missing program of report.deliver", "deliver.archive", "cannot be run") {
       $0.settings.deliver = [DispatchTarget(name: "archive", means: .command(["/nonexistent/send"]))]
+    },
+    Breakage("a command written as one text", "deliver.archive", "/nonexistent/send … cannot be run") {
+      $0.settings.deliver = [
+        DispatchTarget(name: "archive", means: .command(["/nonexistent/send --token=s3cret now"]))
+      ]
     },
     Breakage("a protocol that curl does not support", "deliver.finance", "install one that does") {
       let account = DispatchTarget.Account(url: "pigeon://example.com")
