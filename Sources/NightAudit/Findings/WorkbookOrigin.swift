@@ -1,7 +1,9 @@
 import AuditStore
+import Foundation
 import Postgres
 import Reconciliation
 import Reporting
+import Run
 import Spreadsheet
 
 /// The runs that may have written a workbook. Its bytes name none: repeating an audit gives the same bytes.
@@ -19,6 +21,14 @@ struct WorkbookOrigin: Equatable {
     var isPublished: Bool
     var content: String?
     var incompleteReasons: [String] = []
+  }
+
+  /// The reason not to sign a report whose period has not ended at its as-of; nil if the period has ended.
+  static func missingDays(of period: Period, in zone: TimeZone, at asOf: Instant) -> String? {
+    let days = period.missingDays(at: asOf, in: zone)
+    if days == 0 { return nil }
+    let missing = days == 1 ? "1 day is missing" : "\(days) days are missing"
+    return "\(missing), because the period ends with \(period.until)."
   }
 
   let runs: [Run]
@@ -81,18 +91,22 @@ extension WorkbookOrigin.Run {
     try connection.execute(
       """
       SELECT run_id::text, as_of, newest_event, started_at, summary, period_until::text, publication = 'published', content,
-        incomplete_reasons
+        incomplete_reasons, period_since::text, time_zone
       FROM night_audit.runs
       WHERE publication <> 'not_published' AND as_of >= $1 AND as_of < $1 + interval '1 second' ORDER BY started_at
       """, [.timestamp(Instant(seconds: created).microseconds)]
     ).map { row throws(PostgresError) in
-      WorkbookOrigin.Run(
+      let (asOf, until) = (Instant(microseconds: try row.timestamp(1)), try row.text(5))
+      let zone = TimeZone(identifier: try row.text(10)) ?? .gmt
+      let period = try? Period(since: try row.text(9), until: until, in: zone)
+      let missing = period.flatMap { WorkbookOrigin.missingDays(of: $0, in: zone, at: asOf) }
+      return WorkbookOrigin.Run(
         written: RowMerge.Written(
-          runId: try row.text(0), asOf: Instant(microseconds: try row.timestamp(1)),
+          runId: try row.text(0), asOf: asOf,
           newestEvent: try row.optionalInt64(2), began: try row.timestamp(3)),
-        summary: try row.optionalText(4), day: try row.text(5), isPublished: try row.bool(6),
+        summary: try row.optionalText(4), day: until, isPublished: try row.bool(6),
         content: try row.optionalText(7),
-        incompleteReasons: try row.textArray(8).compactMap { $0 })
+        incompleteReasons: [missing].compactMap(\.self) + (try row.textArray(8).compactMap { $0 }))
     }
   }
 }

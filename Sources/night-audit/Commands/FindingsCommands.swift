@@ -465,7 +465,8 @@ struct ImportFindings: AsyncParsableCommand {
       changes nothing the second time.
 
       A sign-off is refused when one person prepares and reviews, when a control of the workbook is not balanced, and when \
-      the report is incomplete, unless --accept-incomplete is given. A second sign-off is kept beside the first.
+      the report is incomplete or its period has not ended, unless --accept-incomplete is given. A second sign-off is \
+      kept beside the first.
 
       Examples:
         night-audit findings import night-audit-2026-11-19.xlsx --dry-run
@@ -475,7 +476,9 @@ struct ImportFindings: AsyncParsableCommand {
   @OptionGroup var common: CommonOptions
   @OptionGroup var recording: RecordingOptions
 
-  @Flag(name: .customLong("accept-incomplete"), help: "Accept the sign-off of an incomplete report.")
+  @Flag(
+    name: .customLong("accept-incomplete"),
+    help: "Accept the sign-off of an incomplete report, or of a period that has not ended.")
   var acceptIncomplete = false
 
   @Argument(help: ArgumentHelp("The workbook.", valueName: "file.xlsx"))

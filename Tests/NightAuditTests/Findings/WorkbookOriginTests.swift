@@ -1,5 +1,7 @@
 import AuditStore
+import Foundation
 import Reconciliation
+import Run
 import Testing
 
 @testable import NightAudit
@@ -17,6 +19,15 @@ import Testing
     let origin = WorkbookOrigin(traits, among: runs)
     let signed = (try? origin.signed().written.runId) ?? "nobody's"
     return (origin.runs.map(\.written.runId) + ["signed: \(signed)"]).joined(separator: " ")
+  }
+
+  @Test func aPeriodThatHasNotEndedIsNotSigned() throws {
+    let zone = try #require(TimeZone(identifier: "UTC"))
+    let month = try Period(since: "2026-11-01", until: "2026-11-30", in: zone)
+    func reason(_ asOf: Instant) -> String? { WorkbookOrigin.missingDays(of: month, in: zone, at: asOf) }
+    #expect(reason(month.end) == nil)
+    #expect(reason(month.end - .hours(1)) == "1 day is missing, because the period ends with 2026-11-30.")
+    #expect(reason(month.end - .days(10)) == "10 days are missing, because the period ends with 2026-11-30.")
   }
 
   @Test func reportsOfOneAsOfAreDistinguishedByContent() {
