@@ -9,11 +9,24 @@ struct CommandSlip: CustomStringConvertible {
 
   /// nil if all words are commands, or if no command is similar.
   init?(_ arguments: some Sequence<String>) {
+    let arguments = Array(arguments)
     var command: any ParsableCommand.Type = NightAuditCommand.self
     var path = [NightAuditCommand._commandName]
-    for argument in arguments {
+    for (index, argument) in arguments.enumerated() {
       let commands = command.configuration.subcommands
-      if commands.isEmpty || argument.hasPrefix("-") || argument == "help" { return nil }
+      if commands.isEmpty || argument == "help" { return nil }
+      if argument.hasPrefix("-") {
+        // Options of a subcommand stand before its name. Each of the other words may be the value of one.
+        let words = arguments[index...].filter { !$0.hasPrefix("-") }
+        let names = commands.map { $0._commandName } + ["help"]
+        guard command.configuration.defaultSubcommand == nil, !words.contains(where: names.contains) else { return nil }
+        for word in words {
+          guard let meant = Self.nearest(to: word, among: names) else { continue }
+          (self.word, self.path, self.meant) = (word, path, meant)
+          return
+        }
+        return nil
+      }
       if let next = commands.first(where: { $0._commandName == argument }) {
         command = next
         path.append(argument)

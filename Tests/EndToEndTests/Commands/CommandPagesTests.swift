@@ -25,6 +25,8 @@ import Testing
       ("findings lst --csv", "night-audit findings list"),
       ("findings acknowlege 4f2a91c3", "night-audit findings acknowledge"),
       ("runs dif latest", "night-audit runs diff"), ("config shwo", "night-audit config show"),
+      ("--config x findngs", "night-audit findings"), ("--config=x findngs list", "night-audit findings"),
+      ("--json rnu", "night-audit run"), ("rnu --json", "night-audit run"),
     ])
   func unknownCommand(_ line: String, meant: String) async throws {
     let result = try await Program.nightAudit.run(line.split(separator: " ").map(String.init))
