@@ -15,7 +15,7 @@ package struct RebuildRun: Sendable {
 
     package var agrees: Bool { derived.agrees && queue.agrees }
     package var isMended: Bool { derived.isMended }
-    /// False if a part is left that only the next night restores.
+    /// False if a part is left that only the next night or re-check restores.
     package var isMendedWhole: Bool { isMended && !derived.isNightNeeded }
 
     private enum Key: CodingKey { case queue }
@@ -69,7 +69,8 @@ extension RebuildRun.Outcome {
       !isMended
         ? "To mend it: night-audit rebuild --write"
         : derived.isNightNeeded
-          ? "All differences are mended, except for tables that only a night can mend." : "All differences are mended.")
+          ? "All differences are mended, except for what only a night or a re-check restores."
+          : "All differences are mended.")
     return lines.joined(separator: "\n") + warning
   }
 

@@ -16,7 +16,7 @@ package struct Rebuild {
     package var steering: [String] = []
     /// The first fact that is not credible; it is not folded.
     package var uncounted: String?
-    /// True if a problem remains that only a new night resolves.
+    /// True if a problem remains that only a new night or re-check resolves.
     package var isNightNeeded = false
     package var isMended = false
 
@@ -56,10 +56,13 @@ package struct Rebuild {
         differences.map { "\($0)" } + (try InterNightState.problems(on: connection)).map { "\($0)" }
         + (finding.map { [$0] } ?? [])
       if isRepairing, !outcome.agrees {
+        let lost = try InterNightState.lost(on: connection)
+        outcome.steering += lost
         try mend(connection)
         try NightsTrail.mend(differences, on: connection)
         try InterNightState.mend(on: connection)
-        outcome.isNightNeeded = finding != nil || differences.contains { $0.table != NightsTrail.findingsMet }
+        outcome.isNightNeeded =
+          finding != nil || !lost.isEmpty || differences.contains { $0.table != NightsTrail.findingsMet }
         outcome.isMended = true
       }
       return outcome

@@ -157,6 +157,20 @@ package struct InterNightState {
     ).map { row throws(PostgresError) in Problem(description: try row.text(0)) }
   }
 
+  /// What `mend` cannot restore, because only its digest was recorded: one sentence for each changed sweep.
+  package static func lost(on connection: borrowing BlockingConnection) throws(PostgresError) -> [String] {
+    try connection.execute(
+      """
+      SELECT format('gaps and skipped notifications of the sweep of %s of %s cannot be restored: run night-audit recheck, \
+      which reads the notifications of recheck.refundWindow again; earlier ones may be unread',
+        substr(n.subject_id, length(split_part(n.subject_id, '/', 1)) + 2), split_part(n.subject_id, '/', 1))
+      FROM (\(noted)) n
+      WHERE n.subject_kind = 'sweep' AND n.progress <> night_audit.progress_digest(n.subject_kind, n.subject_id)
+      ORDER BY 1
+      """
+    ).map { row throws(PostgresError) in try row.text(0) }
+  }
+
   /// Resets these cursors and deliveries, so that unread history is read and unsent reports are sent.
   package static func mend(on connection: borrowing BlockingConnection) throws(PostgresError) {
     let rows = try connection.execute(altered)

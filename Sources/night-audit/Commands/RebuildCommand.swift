@@ -9,7 +9,7 @@ struct RebuildCommand: AsyncParsableCommand {
     discussion: """
       Derived tables hold one row per transaction, the proofs that contain it, and the date when Apple is asked about each \
       proof next. All of them follow from the evidence. A difference ends with 70; \
-      --write mends it.
+      --write mends it. If a part is left that only a night or a re-check restores, --write says so and ends with 70.
 
       Examples:
         night-audit rebuild
