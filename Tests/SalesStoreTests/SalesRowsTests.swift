@@ -39,6 +39,7 @@ struct SalesRowsTests {
         "amount 1.9900000000000000000000000000000000000000001 has more than the 2 decimals of USD"
       ),
       ("amount", "'NaN'", "amount NaN is not a number"), ("amount", "'Infinity'", "amount Infinity is not a number"),
+      ("amount", "'-Infinity'", "amount -Infinity is not a number"),
       ("amount", "1e30", "amount is too large to be money"),
       ("currency", "NULL", "currency is missing"), ("currency", "'XYZ'", "currency 'XYZ' is not a code of ISO 4217"),
       ("currency", "repeat('U', 2000)", "currency has 2000 bytes; an id has at most 1000 (its beginning is shown)"),

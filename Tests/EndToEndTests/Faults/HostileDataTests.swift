@@ -182,6 +182,11 @@ import Testing
     #expect(byId["twin \u{E9}"]?.map { $0["disposition"] ?? "" } == ["settled", "settled"])
     #expect(byId["marked"]?.first?["disposition"] == "bad_row", "\(byId["marked"] ?? [])")
     #expect(byId["marked less"]?.first?["payment_reason"] == "no_evidence", "\(byId["marked less"] ?? [])")
+    // Amounts that are no numbers: NaN, Infinity, -Infinity.
+    for id in ["L1", "L2", "L3"] {
+      let row = byId[id]?.first
+      #expect(row?["disposition"] == "bad_row" && row?["amount"] == "", "\(id): \(row ?? [:])")
+    }
     let summary = try #require(
       try JSONSerialization.jsonObject(with: Data(contentsOf: URL(fileURLWithPath: place + "/summary.json")))
         as? [String: Any])
