@@ -72,7 +72,7 @@ import Testing
     for arguments in [[next, "--dry-run"], [next], ["2026-11-21T04:00:00Z"]] {
       let night = try await shop.nightAudit("run", "--as-of", more: arguments)
       #expect(night.status == 4 && night.output.contains(words), "\(night)")
-      #expect(night.output.contains(/For example receipt \S+: order \S+, now /), "\(night)")
+      #expect(night.output.contains(#/For example receipt \S+: order \S+, now /#), "\(night)")
     }
   }
 
@@ -206,7 +206,7 @@ import Testing
     try await shop.execute("SET session_replication_role = replica; " + mapping)
     let rehearsed = try await shop.nightAudit("run", "--as-of", Rehearsal.asOf, "--dry-run")
     #expect(rehearsed.status == 4 && rehearsed.output.contains("WOULD BE HELD"), "\(rehearsed)")
-    #expect(rehearsed.output.contains(cause) && rehearsed.output.contains(/[Ee]xamples?:? order /), "\(rehearsed.output)")
+    #expect(rehearsed.output.contains(cause) && rehearsed.output.contains(#/[Ee]xamples?:? order /#), "\(rehearsed.output)")
     let held = try await shop.nightAudit("run", "--as-of", Rehearsal.asOf)
     #expect(held.status == 4 && held.output.contains(cause), "\(held)")
     #expect(try await shop.value("SELECT count(*) FROM night_audit.findings") == "0")
