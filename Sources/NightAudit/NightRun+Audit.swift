@@ -70,7 +70,7 @@ extension NightRun {
       let own = try scope.connect(settings.databaseURL, applicationName: "night-audit")
       guard try Plausibility.EarlierNights(before: plan.asOf, on: own) == nil else { return [] }
       let sales = try SalesStore.open(settings, scope, applicationName: "night-audit")
-      return try SalesHealth(settings: settings).examine(sales).compactMap { diagnosis in
+      return try SalesHealth(settings: settings).examine(sales, scope).compactMap { diagnosis in
         diagnosis.problem.map { "\(diagnosis.subject) \($0)" }
       }
     }

@@ -230,7 +230,7 @@ package struct Doctor: Sendable {
       let connection = try SalesStore.open(settings, scope, applicationName: "night-audit doctor")
       let server =
         settings.salesURL == nil ? [] : try StoreExamination(settings: settings, isOwn: false).examine(connection)
-      return try server + SalesHealth(settings: settings).examine(connection)
+      return try server + SalesHealth(settings: settings).examine(connection, scope)
     }
     return found
   }

@@ -52,7 +52,7 @@ struct PayloadComparison {
       case .amount: "have another price than their order"
       case .currency: "have another currency than their order"
       case .status: "belong to orders that failed or were cancelled"
-      case .createdLate: "are more than thirty days older than their order"
+      case .createdLate: "are more than three days older than their order"
       case .createdEarly: "are more than three days later than their order"
       case .zone: "are half an hour or more from their order"
       }
@@ -84,6 +84,8 @@ struct PayloadComparison {
   }
 
   let settings: Settings
+  /// The compared transactions, in words.
+  private let transactions: String
   private let rules: Rules
   private var tallies: [Column: Tally] = [:]
   /// Consumables and products that are bought once.
@@ -95,8 +97,9 @@ struct PayloadComparison {
   /// Tolerance of time differences. Wrong time zones differ by 30 minutes or more.
   private static let late = Span.minutes(29)
 
-  init(settings: Settings) {
+  init(settings: Settings, transactions: String = "transactions in receipts") {
     self.settings = settings
+    self.transactions = transactions
     rules = settings.rules(asOf: .now)
   }
 
@@ -164,13 +167,7 @@ struct PayloadComparison {
     if let quantity = fact.quantity {
       count(.quantity, quantity != order.quantity, "\(name): \(order.quantity), \(transaction) \(quantity)")
     }
-    if let currency = fact.currency, let price = fact.priceMilliunits {
-      let isSame = currency == order.amount.currency.code
-      let charged = "\(Money.decimalText(Int128(price), digits: 3)) \(currency)"
-      let prices = "\(name): \(order.amount.decimalText) \(order.amount.currency), Apple \(charged)"
-      count(.currency, !isSame, prices)
-      if isSame { count(.amount, !rules.tolerates(order.amount, charged: price), prices) }
-    }
+    if let currency = fact.currency, let price = fact.priceMilliunits { addPrice(price, currency: currency, order) }
     if fact.revocation == .stated(nil) {
       let isCancelled = order.status == .failed || order.status == .cancelled
       count(.status, isCancelled, "\(name): \(order.status.rawValue), \(transaction)")
@@ -182,10 +179,20 @@ struct PayloadComparison {
     if isFirst, let date = fact.purchaseDate {
       let lead = date - order.createdAt
       let times = "\(name) created \(order.createdAt.text), purchased \(date.text)"
-      count(.createdLate, order.createdAt - date > .days(30), times)
+      count(.createdLate, order.createdAt - date > .days(3), times)
       count(.createdEarly, lead > .days(3), times)
       count(.zone, lead.magnitude > Self.late, times)
     }
+  }
+
+  /// Compares an order's amount with the price of its transaction.
+  mutating func addPrice(_ milliunits: Int64, currency: String, _ order: Order) {
+    let isSame = currency == order.amount.currency.code
+    let charged = "\(Money.decimalText(Int128(milliunits), digits: 3)) \(currency)"
+    let prices =
+      "order \(order.orderId): \(order.amount.decimalText) \(order.amount.currency), Apple \(charged)"
+    count(.currency, !isSame, prices)
+    if isSame { count(.amount, !rules.tolerates(order.amount, charged: milliunits), prices) }
   }
 
   var diagnoses: [Diagnosis] {
@@ -197,7 +204,7 @@ struct PayloadComparison {
       return Diagnosis(
         subject: "\(settings.salesSchema).\(column.name)",
         held: column.holdsNights && tally.holdsNight(settings.holdShare),
-        because: "\(tally.odd) of \(tally.all) transactions in receipts \(column.words)", kind: column.kind,
+        because: "\(tally.odd) of \(tally.all) \(transactions) \(column.words)", kind: column.kind,
         remedy: column.remedy, examples: tally.examples)
     }
   }

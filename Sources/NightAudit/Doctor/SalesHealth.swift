@@ -8,7 +8,8 @@ import SalesStore
 struct SalesHealth {
   let settings: Settings
 
-  func examine(_ connection: borrowing BlockingConnection) throws -> [Diagnosis] {
+  /// - Parameter scope: opens our own store, which may be another database.
+  func examine(_ connection: borrowing BlockingConnection, _ scope: BlockingScope) throws -> [Diagnosis] {
     let examination = SalesExamination(settings)
     let defects = try examination.defects(connection)
     if !defects.isEmpty { return defects.map { Diagnosis(subject: $0.subject, problem: $0.problem) } }
@@ -32,17 +33,24 @@ struct SalesHealth {
     guard tallies.count == 3 else { return found }
     let rows = Dictionary(uniqueKeysWithValues: tallies.map { ($0.noun, $0.rows) })
     found += try SalesIndexes(settings: settings, rows: rows).examine(connection)
-    let (payloads, comparison) = try payloads(connection, sales, of: rows["receipts"] ?? 0)
-    let links = SalesLinks(settings: settings, schema: sales.schema, lastingProducts: comparison.lastingProducts)
-    found += try payloads + links.examine(connection)
-    if !comparison.hasPrices, let tally = tallies[0].prices.misplaced, tally.holdsNight(settings.holdShare) {
+    let (payloads, comparison) = try payloads(connection, sales, of: tallies[2].recent)
+    let stored = try storedPrices(of: tallies[0].sample.orders, scope)
+    let hasPrices = comparison.hasPrices || stored.hasPrices
+    let links = SalesLinks(
+      settings: settings, schema: sales.schema, lastingProducts: comparison.lastingProducts, hasPrices: hasPrices)
+    // A difference that the receipts show is not repeated.
+    found += payloads + stored.diagnoses.filter { one in !payloads.contains { $0.subject == one.subject } }
+    found += try links.examine(connection)
+    if !hasPrices, let tally = tallies[0].prices.misplaced, tally.holdsNight(settings.holdShare) {
       found.append(
         Diagnosis(
           subject: name("orders.amount"), held: true,
           because: """
-            \(tally.odd) of \(tally.all) amounts are far from the usual amount of their product, as if they were of other orders
+            \(tally.odd) of \(tally.all) amounts are far from the usual amount of their product: they are of other orders, or in \
+            another currency than stated
             """, kind: nil,
-          remedy: "select the total of the order itself in the view; check its joins", examples: tally.examples))
+          remedy: "select the total and the currency of the order itself in the view; check its joins",
+          examples: tally.examples))
     }
     found += try samples(connection, sales)
     return found
@@ -98,7 +106,7 @@ struct SalesHealth {
 
   private func orders(_ connection: borrowing BlockingConnection, _ sales: SalesRows) throws -> RowTally {
     var tally = RowTally(name: name("orders"), noun: "orders")
-    var cents = Tally()
+    var units = Self.smallerUnits.map { unit in (unit: unit, tally: Tally()) }
     var future = Tally()
     var refunded = Tally()
     var ofOtherStores: [Identifier] = []
@@ -115,37 +123,38 @@ struct SalesHealth {
       case .bad(let bad): (defect, createdAt) = (bad.defect, bad.createdAt)
       case .valid(let order):
         createdAt = order.createdAt
+        // Nights read no older orders.
+        guard since <= createdAt else { break }
         // Order IDs of Google Play, from the column itself, because an order has no ID that Apple cannot give.
         if (try? reader.text(8))?.hasPrefix("GPA.") == true {
           othersCount += 1
           if ofOtherStores.count < 3 { ofOtherStores.append(order.orderId) }
         }
-        if since <= createdAt {
-          refunded.count(order.status == .refunded, "order \(order.orderId)")
-          tally.prices.add(order)
-        }
+        refunded.count(order.status == .refunded, "order \(order.orderId)")
+        tally.prices.add(order)
+        if order.transactionId != nil { tally.sample.add(order) }
         future.count(createdAt > now + settings.clockSkew, "order \(order.orderId) created \(createdAt.text)")
         let amount = order.amount
         if Self.currenciesWithCents.contains(amount.currency.code), amount.minorUnits > 0 {
-          // 499.00 or 4990.00 in place of 4.99.
-          let whole = amount.minorUnits.quotientAndRemainder(dividingBy: 100)
-          let isOdd =
-            whole.remainder == 0
-            && ([99, 49].contains(whole.quotient % 100) || [990, 490].contains(whole.quotient % 1_000))
-          cents.count(isOdd, "order \(order.orderId): \(amount.decimalText) \(amount.currency)")
+          for index in units.indices {
+            let price = amount.minorUnits.quotientAndRemainder(dividingBy: units[index].unit.divisor)
+            units[index].tally.count(
+              price.remainder == 0 && [99, 49].contains(price.quotient % 100),
+              "order \(order.orderId): \(amount.decimalText) \(amount.currency)")
+          }
         }
       }
       tally.add(
         row.orderId, defect: defect, key: "order_id", order: row.orderId, isRecent: since <= createdAt)
     }
-    if cents.all >= Tally.fewest, cents.odd * 2 > cents.all {
+    for (unit, amounts) in units where amounts.all >= Tally.fewest && amounts.odd * 2 > amounts.all {
       tally.further.append(
         Diagnosis(
           subject: name("orders.amount"), held: true,
           because: """
-            looks like cents or thousandths: \(cents.odd) of \(cents.all) amounts are whole numbers such as 499 or 4990
+            looks like \(unit.name): \(amounts.odd) of \(amounts.all) amounts are whole numbers such as \(499 * unit.divisor / 100)
             """,
-          kind: .amountMismatch, remedy: "write amount / 100.0 (or 1000.0) in the view", examples: cents.examples))
+          kind: .amountMismatch, remedy: "write amount / \(unit.divisor).0 in the view", examples: amounts.examples))
     }
     if refunded.holdsNight(settings.holdShare) {
       tally.further.append(
@@ -176,6 +185,18 @@ struct SalesHealth {
 
   /// Currencies in which Apple's usual prices end in 99 or 49 hundredths.
   private static let currenciesWithCents: Set = ["USD", "EUR", "GBP", "CAD", "AUD", "NZD"]
+
+  private struct SmallerUnit {
+    var name: String
+    /// The number of units in one of the currency.
+    var divisor: Int64
+  }
+
+  /// Units in which shops store amounts. A price of 4.99 is 499, 4990 or 4990000.
+  private static let smallerUnits = [
+    SmallerUnit(name: "cents", divisor: 100), SmallerUnit(name: "thousandths", divisor: 1_000),
+    SmallerUnit(name: "millionths (micros)", divisor: 1_000_000),
+  ]
 
   private func deliveries(_ connection: borrowing BlockingConnection, _ sales: SalesRows) throws -> RowTally {
     var tally = RowTally(name: name("deliveries"), noun: "deliveries")
@@ -222,9 +243,10 @@ struct SalesHealth {
     var reader = try connection.copyOut(
       """
       SELECT \(SalesRows.orderColumns), r.payload, o.order_id IS NOT NULL FROM (
-        SELECT r.payload::text AS payload, r.order_id::text AS order_id FROM \(sales.schema).receipts r
+        SELECT r.payload::text AS payload, r.order_id::text AS order_id, r.received_at FROM \(sales.schema).receipts r
         WHERE r.payload IS NOT NULL AND octet_length(r.payload::text) < 1000000 \(isChosen)) r
       LEFT JOIN \(sales.schema).orders o ON o.order_id::text COLLATE "C" = r.order_id
+      WHERE o.created_at >= \(settings.lookbackStart) OR o.order_id IS NULL AND r.received_at >= \(settings.lookbackStart)
       """)
     var kinds: [ReceiptKind: Int] = [:]
     var count = 0
@@ -258,6 +280,31 @@ struct SalesHealth {
         remedy: "the column must hold the text that the client sent", examples: malformed.examples)
     }
     return ([diagnosis] + comparison.diagnoses, comparison)
+  }
+
+  /// Compares a sample of orders with the prices that Apple has reported to our own store. The sales may be in another
+  /// database, so the store is asked by ID.
+  private func storedPrices(of orders: [Order], _ scope: BlockingScope) throws -> PayloadComparison {
+    var comparison = PayloadComparison(settings: settings, transactions: "transactions that Apple reported")
+    if orders.isEmpty { return comparison }
+    // A store that cannot be read is reported by another check.
+    let rows = try? scope.connect(settings.databaseURL, applicationName: "night-audit doctor").execute(
+      """
+      SELECT o.position, t.price_milliunits, t.currency, t.purchased_at
+      FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS o (transaction_id, product_id, position)
+      JOIN night_audit.transactions t ON t.transaction_id = o.transaction_id AND t.product_id = o.product_id
+      WHERE t.environment = 'Production' AND t.price_milliunits IS NOT NULL AND t.currency IS NOT NULL
+        AND t.purchased_at IS NOT NULL AND t.commitment_info IS NULL
+      """, [.textArray(orders.map { $0.transactionId?.text }), .textArray(orders.map(\.productId.text))])
+    guard let rows else { return comparison }
+    for row in rows {
+      let order = orders[Int(try row.int64(0)) - 1]
+      // An original transaction ID may stand for a later period, which has a price of its own.
+      let distance = Instant(microseconds: try row.timestamp(3)) - order.createdAt
+      guard distance.magnitude <= settings.matchWindow else { continue }
+      comparison.addPrice(try row.int64(1), currency: try row.text(2), order)
+    }
+    return comparison
   }
 
   // MARK: - Samples
@@ -334,6 +381,7 @@ private struct RowTally {
   private(set) var rows = 0
   /// Rows of the lookback, and rows without a date.
   private(set) var recent = 0
+  /// Bad rows of the lookback. Nights read no older rows.
   private var defects = Tally()
   /// Orders with a bad row of the lookback.
   private(set) var badOrders: Set<Identifier> = []
@@ -341,6 +389,8 @@ private struct RowTally {
   var further: [Diagnosis] = []
   /// The prices of orders of the lookback.
   var prices = UnitPrices()
+  /// Orders of the lookback that state a transaction ID.
+  var sample = OrderSample()
   private var last: Identifier?
 
   init(name: String, noun: String) {
@@ -352,9 +402,10 @@ private struct RowTally {
     let defect = defect ?? (id == last ? "\(key) is not unique" : nil)
     last = id
     rows += 1
-    if isRecent { recent += 1 }
+    guard isRecent else { return }
+    recent += 1
     defects.count(defect != nil, "\(id.isEmpty ? "a row without an ID" : id.text): \(defect ?? "")")
-    if defect != nil, isRecent, let order { badOrders.insert(order) }
+    if defect != nil, let order { badOrders.insert(order) }
   }
 
   func diagnosis(holdsNight: Bool) -> Diagnosis {
@@ -365,9 +416,26 @@ private struct RowTally {
     }
     guard defects.odd > 0 else { return Diagnosis(subject: subject) }
     // Without most of its orders a shop has nothing to audit.
-    let isProblem = holdsNight || noun == "orders" && defects.odd * 2 > rows
+    let isProblem = holdsNight || noun == "orders" && defects.odd * 2 > recent
     return Diagnosis(
       subject: subject, held: isProblem, because: "\(defects.odd) rows break the contract", kind: .badRow,
       remedy: isProblem ? "correct the view" : "they are reported, and count for nothing", examples: defects.examples)
+  }
+}
+
+/// Orders at even distances among all that are added.
+struct OrderSample {
+  private(set) var orders: [Order] = []
+  private var added = 0
+  private var step = 1
+
+  private static let most = 10_000
+
+  mutating func add(_ order: Order) {
+    if added % step == 0 { orders.append(order) }
+    added += 1
+    guard orders.count == Self.most else { return }
+    orders = stride(from: 0, to: orders.count, by: 2).map { orders[$0] }
+    step *= 2
   }
 }

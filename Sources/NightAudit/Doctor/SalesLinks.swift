@@ -9,6 +9,8 @@ struct SalesLinks {
   let schema: String
   /// Consumables and products that are bought once.
   let lastingProducts: Set<String>
+  /// True if amounts are compared with Apple's prices.
+  let hasPrices: Bool
 
   func examine(_ connection: borrowing BlockingConnection) throws -> [Diagnosis] {
     let counts = try orderCounts(connection)
@@ -42,8 +44,9 @@ struct SalesLinks {
       tally.examples = try examples(link, among: rows, connection)
       found.append(diagnosis(link, tally, isHeld: held.holdsNight(settings.holdShare)))
     }
-    let (links, receipts) = (receiptLinks, try tallies(receiptLinks, among: receiptRows, connection))
-    return try found + diagnoses(links, receipts, among: receiptRows, orders, connection)
+    let receipts = try receiptRows(connection)
+    let tallies = try tallies(receiptLinks, among: receipts, connection)
+    return try found + diagnoses(receiptLinks, tallies, among: receipts, orders, connection)
   }
 
   /// The diagnoses of noticeable comparisons. A night would hold if the differing rows exceed its share of all orders.
@@ -81,12 +84,13 @@ struct SalesLinks {
   // MARK: - Orders of one user, orders without deliveries
 
   private func oneUser(_ connection: borrowing BlockingConnection) throws -> [Diagnosis] {
+    let recent = "\(schema).orders o WHERE o.created_at >= \(since)"
     let row = try connection.execute(
       """
-      SELECT (SELECT count(*) FROM (SELECT FROM \(schema).orders LIMIT \(Tally.fewest)) AS few),
-        EXISTS (SELECT FROM \(schema).orders o
-          WHERE o.user_id::text IS DISTINCT FROM (SELECT f.user_id::text FROM \(schema).orders f LIMIT 1)),
-        ARRAY(SELECT 'order ' || order_id::text || ': user ' || user_id::text FROM \(schema).orders LIMIT 3)
+      SELECT (SELECT count(*) FROM (SELECT FROM \(recent) LIMIT \(Tally.fewest)) AS few),
+        EXISTS (SELECT FROM \(recent)
+          AND o.user_id::text IS DISTINCT FROM (SELECT o.user_id::text FROM \(recent) LIMIT 1)),
+        ARRAY(SELECT 'order ' || o.order_id::text || ': user ' || o.user_id::text FROM \(recent) LIMIT 3)
       """
     ).single()
     guard try row.int64(0) >= Tally.fewest, try !row.bool(1) else { return [] }
@@ -103,7 +107,7 @@ struct SalesLinks {
     let tokens = """
       (SELECT order_id::text AS order_id, user_id::text COLLATE "C" AS user_id,
           app_account_token::text COLLATE "C" AS token
-        FROM \(schema).orders WHERE app_account_token::text COLLATE "C" <> '')
+        FROM \(schema).orders WHERE app_account_token::text COLLATE "C" <> '' AND created_at >= \(since))
       """
     // Without any token there is no row, and one scan.
     let rows = try connection.execute(
@@ -172,7 +176,7 @@ struct SalesLinks {
     var tallies: [Tally]
   }
 
-  private var since: String { "now() - make_interval(secs => \(settings.lookback.wholeSeconds))" }
+  private var since: String { settings.lookbackStart }
 
   private func orderCounts(_ connection: borrowing BlockingConnection) throws -> [String: OrderCounts] {
     try connection.execute(
@@ -188,7 +192,7 @@ struct SalesLinks {
 
   /// Orders `o` with their deliveries `d`, and the name `person.is_same` for deliveries to the buyer.
   private func deliveryRows(_ connection: borrowing BlockingConnection) throws -> String {
-    let (isSame, aliases) = try aliases(connection)
+    let (isSame, aliases) = try aliases(of: "d", connection)
     return """
       (
         SELECT TRUE AS present, order_id::text COLLATE "C" AS id, user_id::text COLLATE "C" AS user_id,
@@ -226,20 +230,25 @@ struct SalesLinks {
     Int(try connection.execute("SELECT count(DISTINCT o.id) FROM \(rows) AND \(odd)").single().int64(0))
   }
 
-  /// Orders `o` with the first of their receipts `r`.
-  private var receiptRows: String {
-    """
-    (
-      SELECT TRUE AS present, o.order_id::text COLLATE "C" AS id, o.amount, o.status::text COLLATE "C" AS status,
-        o.transaction_id, nullif(o.app_account_token::text COLLATE "C", '') AS token, o.created_at
-      FROM \(schema).orders o) o
-    FULL JOIN (
-      SELECT TRUE AS present, order_id::text COLLATE "C" AS order_id, min(received_at) AS received_at,
-        bool_and(checked_at < received_at - \(skew)) AS is_checked_early
-      FROM \(schema).receipts WHERE nullif(order_id::text COLLATE "C", '') IS NOT NULL GROUP BY 2
-    ) r ON r.order_id = o.id
-    WHERE (o.created_at >= \(since) OR o.present IS NULL AND r.received_at >= \(since))
-    """
+  /// Orders `o` with the first of their receipts `r`, and the name `person.is_same` for receipts of the buyer.
+  private func receiptRows(_ connection: borrowing BlockingConnection) throws -> String {
+    let (isSame, aliases) = try aliases(of: "r", connection)
+    return """
+      (
+        SELECT TRUE AS present, o.order_id::text COLLATE "C" AS id, o.user_id::text COLLATE "C" AS user_id, o.amount,
+          o.status::text COLLATE "C" AS status, o.transaction_id,
+          nullif(o.app_account_token::text COLLATE "C", '') AS token, o.created_at
+        FROM \(schema).orders o) o
+      FULL JOIN (
+        SELECT TRUE AS present, order_id::text COLLATE "C" AS order_id,
+          min(nullif(user_id::text COLLATE "C", '')) AS user_id, min(received_at) AS received_at,
+          bool_and(checked_at < received_at - \(skew)) AS is_checked_early
+        FROM \(schema).receipts WHERE nullif(order_id::text COLLATE "C", '') IS NOT NULL GROUP BY 2
+      ) r ON r.order_id = o.id
+      \(aliases)
+      CROSS JOIN LATERAL (SELECT \(isSame)) person
+      WHERE (o.created_at >= \(since) OR o.present IS NULL AND r.received_at >= \(since))
+      """
   }
 
   private func tallies(
@@ -251,8 +260,10 @@ struct SalesLinks {
     return try links.indices.map { try Tally(row, at: 2 * $0) }
   }
 
-  private func aliases(_ connection: borrowing BlockingConnection) throws -> (column: String, joins: String) {
-    let isSame = "o.user_id = d.user_id"
+  private func aliases(
+    of other: String, _ connection: borrowing BlockingConnection
+  ) throws -> (column: String, joins: String) {
+    let isSame = "o.user_id = \(other).user_id"
     let name = "\(schema).user_aliases"
     guard try connection.execute("SELECT to_regclass($1) IS NOT NULL", [.text(name)]).single().bool(0) else {
       return ("\(isSame) AS is_same", "")
@@ -262,9 +273,9 @@ struct SalesLinks {
       """
     return (
       """
-      \(isSame) OR coalesce(a.same_as, o.user_id) = coalesce(b.same_as, d.user_id) OR a.same_as = d.user_id
-        OR b.same_as = o.user_id AS is_same
-      """, "LEFT JOIN \(pairs) a ON a.id = o.user_id LEFT JOIN \(pairs) b ON b.id = d.user_id"
+      \(isSame) OR coalesce(a.same_as, o.user_id) = coalesce(b.same_as, \(other).user_id)
+        OR a.same_as = \(other).user_id OR b.same_as = o.user_id AS is_same
+      """, "LEFT JOIN \(pairs) a ON a.id = o.user_id LEFT JOIN \(pairs) b ON b.id = \(other).user_id"
     )
   }
 
@@ -379,7 +390,13 @@ struct SalesLinks {
   /// Comparisons of an order `o` with its receipts `r`.
   private var receiptLinks: [Link] {
     let grace = "make_interval(secs => \(settings.evidenceGrace.wholeSeconds))"
-    return [
+    let isPurchase = "o.present AND (r.present OR \(SalesRows.statedTransaction) IS NOT NULL)"
+    // Where Apple states prices, 0 may be one.
+    let free = Link(
+      column: "orders.amount", odd: "\(isPurchase) AND o.amount = 0", all: isPurchase, example: "'order ' || o.id",
+      words: "orders with a transaction ID or a receipt have the amount 0",
+      remedy: "select the total that the customer paid in the view", percent: 95, misleads: true)
+    var links = [
       Link(
         column: "receipts.order_id",
         odd: """
@@ -393,14 +410,22 @@ struct SalesLinks {
         example: "'order ' || r.order_id", words: "orders of receipts are not in orders",
         remedy: "select the same kind of order id in both views"),
       Link(
+        column: "receipts.user_id", odd: "o.present AND r.user_id IS NOT NULL AND NOT person.is_same",
+        all: "o.present AND r.user_id IS NOT NULL",
+        example: "'order ' || o.id || ': user ' || o.user_id || ', receipt of ' || r.user_id",
+        words: "orders have receipts of another user",
+        remedy: "select the same kind of user id in both views, or name the pairs in user_aliases", percent: 50),
+      Link(
         column: "receipts.checked_at", odd: "r.is_checked_early", all: "r.is_checked_early IS NOT NULL",
         example: "'a receipt of order ' || r.order_id",
         words: "orders have receipts that were checked before they were received", remedy: Self.zone, percent: 50),
     ]
-      + times(
-        "receipts.received_at", "r.received_at", from: "o.created_at", of: "o.id",
-        early: "orders have a receipt that is earlier than the order",
-        late: "orders have no receipt within half an hour")
+    links += times(
+      "receipts.received_at", "r.received_at", from: "o.created_at", of: "o.id",
+      early: "orders have a receipt that is earlier than the order",
+      late: "orders have no receipt within half an hour")
+    if !hasPrices { links.append(free) }
+    return links
   }
 
   /// Wrong time zones differ by 30 minutes or more, in one direction.
@@ -419,6 +444,11 @@ struct SalesLinks {
     return [link("\(time) < \(start) - \(skew)", early, 50)]
       + (late.map { [link("\(time) > \(start) + interval '29 minutes'", $0, 95)] } ?? [])
   }
+}
+
+extension Settings {
+  /// The first instant of the lookback, as SQL.
+  var lookbackStart: String { "now() - make_interval(secs => \(lookback.wholeSeconds))" }
 }
 
 /// A comparison of rows, as SQL over a join.

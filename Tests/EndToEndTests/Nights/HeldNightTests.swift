@@ -196,7 +196,7 @@ import Testing
     ("UPDATE sales.deliveries SET quantity = quantity * 80", "quantity counts the same unit"),
     ("UPDATE sales.orders SET status = 'forgotten'", "night-audit doctor names columns"),
     ("UPDATE sales.orders SET created_at = created_at - interval '5 days'", "created_at is the time of the order"),
-    ("UPDATE sales.orders SET amount = amount * 1000", "looks like cents or thousandths"),
+    ("UPDATE sales.orders SET amount = amount * 1000", "looks like thousandths"),
   ])
   func aFirstNightWithAWrongMappingIsHeld(mapping: String, cause: String) async throws {
     let shop = try await Rehearsal.sampleShop()

@@ -1,6 +1,7 @@
 import AuditStore
 import Foundation
 import Postgres
+import Reconciliation
 import SalesStore
 import TestSupport
 import Testing
@@ -288,6 +289,35 @@ struct DoctorTests {
     .base64EncodedString()
     + "." + String(repeating: "A", count: 86)
 
+  /// Apple has reported a price for the transaction of each order.
+  private static func reported(_ price: String) -> String {
+    """
+    UPDATE sales.orders SET transaction_id = '2' || substr(order_id, 2);
+    INSERT INTO night_audit.transactions (environment, transaction_id, product_id, purchased_at, price_milliunits,
+      currency, tells_account_token, is_contradictory, channel, signed_at, checked_at)
+    SELECT 'Production', transaction_id, product_id, created_at, \(price) * 1000, 'USD', false, false, 'serverApi', now(),
+      now() FROM sales.orders;
+    """
+  }
+
+  /// Six products, each of which has the amounts of all.
+  private static let scatteredAmounts = """
+    UPDATE sales.orders SET product_id = 'pack.' || substr(order_id, 2)::int % 6,
+      amount = (ARRAY[0.99, 4.99, 9.99, 7.99, 19.99, 2.99])[1 + substr(order_id, 2)::int / 6 % 6];
+    UPDATE sales.deliveries d SET product_id = o.product_id FROM sales.orders o WHERE o.order_id = d.order_id;
+    """
+
+  /// Orders and receipts older than the lookback. Everything in them is wrong.
+  private static let old = """
+    INSERT INTO sales.orders (order_id, user_id, product_id, quantity, amount, currency, status, transaction_id, created_at,
+      updated_at)
+    SELECT 'old' || n, 'v' || n, 'gems', 1, CASE WHEN n % 2 = 0 THEN 499 ELSE 0 END, 'USD',
+      CASE WHEN n % 3 = 0 THEN 'PAID' ELSE 'refunded' END, 'GPA.' || n, now() - interval '200 days', now()
+    FROM generate_series(1, 900) n;
+    INSERT INTO sales.receipts (receipt_id, order_id, user_id, payload, status, received_at)
+    SELECT 'old' || n, 'old' || n, 'app', 'rubbish', 'verified', now() - interval '200 days' FROM generate_series(1, 900) n;
+    """
+
   static let mistakes = [
     Breakage(
       change: "UPDATE sales.deliveries SET user_id = 'U' || user_id", subject: "sales.deliveries.user_id",
@@ -414,7 +444,38 @@ struct DoctorTests {
         """, subject: "sales.deliveries.user_id", remedy: "of 100 deliveries have another user"),
     Breakage(
       change: "UPDATE sales.orders SET amount = 499", subject: "sales.orders.amount",
-      remedy: "100 of 100 amounts are whole numbers such as 499"),
+      remedy: "looks like cents: 100 of 100 amounts are whole numbers such as 499 "),
+    Breakage(
+      change: "UPDATE sales.orders SET amount = 4990", subject: "sales.orders.amount",
+      remedy:
+        "such as 4990 (a night would be held, each would be amount_mismatch); write amount / 1000.0 in the view"),
+    Breakage(
+      change: "UPDATE sales.orders SET amount = 4990000", subject: "sales.orders.amount",
+      remedy:
+        "such as 4990000 (a night would be held, each would be amount_mismatch); write amount / 1000000.0 in the view"),
+    Breakage(
+      change: "UPDATE sales.orders SET amount = 0", subject: "sales.orders.amount",
+      remedy: "100 of 100 orders with a transaction ID or a receipt have the amount 0; select the total"),
+    Breakage(
+      change: "\(reported("4.990")) UPDATE sales.orders SET amount = 9.99", subject: "sales.orders.amount",
+      remedy: "100 of 100 transactions that Apple reported have another price than their order (a night would be held"),
+    Breakage(
+      change: "UPDATE sales.receipts SET user_id = 'app'", subject: "sales.receipts.user_id",
+      remedy: "100 of 100 orders have receipts of another user; select the same kind of user id", isProblem: false),
+    Breakage(
+      change: scatteredAmounts, subject: "sales.orders.amount",
+      remedy: "of their product: they are of other orders, or in another currency than stated; select the total"),
+    Breakage(
+      change: """
+        \(old) UPDATE sales.orders SET user_id = 'u1' WHERE order_id NOT LIKE 'old%';
+        UPDATE sales.deliveries SET user_id = 'u1'
+        """,
+      subject: "sales.orders.user_id", remedy: "is the same in all orders"),
+    Breakage(
+      change: """
+        \(old) UPDATE sales.orders SET app_account_token = CASE WHEN order_id LIKE 'old%' THEN gen_random_uuid()::text
+          ELSE '00000000-0000-4000-8000-000000000001' END
+        """, subject: "sales.orders.app_account_token", remedy: "is the same in the orders of different users"),
     Breakage(
       change: "UPDATE sales.orders SET user_id = 'u1'; UPDATE sales.deliveries SET user_id = 'u1'",
       subject: "sales.orders.user_id", remedy: "is the same in all orders; select the column of the buyer"),
@@ -442,6 +503,7 @@ struct DoctorTests {
         INSERT INTO sales.user_aliases SELECT 'g' || n, 'u' || n FROM generate_series(0, 9) n;
         GRANT SELECT ON sales.user_aliases TO auditor;
         UPDATE sales.deliveries SET user_id = 'g' || right(user_id, 1);
+        UPDATE sales.receipts SET user_id = 'g' || right(user_id, 1);
         UPDATE sales.orders SET quantity = 2, amount = 449, currency = 'INR';
         INSERT INTO sales.deliveries (delivery_id, order_id, user_id, product_id, quantity, delivered_at)
           SELECT 'e' || order_id, order_id, user_id, product_id, quantity, delivered_at FROM sales.deliveries;
@@ -449,6 +511,48 @@ struct DoctorTests {
         """)
     let odd = found.filter { $0.subject.hasPrefix("sales.") && !$0.isFine }
     #expect(odd.isEmpty, "\(odd)")
+  }
+
+  @Test("mistakes in rows beyond the lookback are not reported")
+  func oldRows() async throws {
+    let found = try await diagnoses(Self.hundred + Self.old)
+    let odd = found.filter { $0.subject.hasPrefix("sales.") && !$0.isFine }
+    #expect(odd.isEmpty, "\(odd)")
+    #expect(found.contains { $0.subject == "sales.receipts.payload (100: 100 signed)" }, "\(found)")
+  }
+
+  @Test("amounts are compared with Apple's prices where Apple states them, else with each other")
+  func prices() async throws {
+    let payload = """
+      UPDATE sales.orders SET transaction_id = '2' || substr(order_id, 2);
+      UPDATE sales.receipts r SET payload = 'eyJhbGciOiJFUzI1NiJ9.' || translate(encode(convert_to(json_build_object(
+        'environment', 'Production', 'transactionId', o.transaction_id, 'productId', o.product_id, 'bundleId',
+        'com.example.game', 'type', 'Consumable', 'purchaseDate', (extract(epoch FROM o.created_at) * 1000)::bigint,
+        'signedDate', 1, 'price', (o.amount * 1000)::bigint, 'currency', 'USD')::text, 'UTF8'), 'base64'), E'+/=\\n', '-_')
+        || '.' || repeat('A', 86) FROM sales.orders o WHERE o.order_id = r.order_id;
+      """
+    for prices in [payload, Self.reported("amount")] {
+      let found = try await diagnoses(Self.hundred + Self.scatteredAmounts + prices)
+      #expect(!found.contains { $0.subject == "sales.orders.amount" }, "\(found)")
+    }
+    // A free month of everybody.
+    let free = try await diagnoses(Self.hundred + "UPDATE sales.orders SET amount = 0;" + Self.reported("0"))
+    #expect(!free.contains { $0.subject == "sales.orders.amount" }, "\(free)")
+  }
+
+  @Test("the sample of orders has at least 5,000 of many, at even distances")
+  func sample() throws {
+    var sample = OrderSample()
+    let amount = Money(minorUnits: 499, currency: try #require(Currency(code: "USD")))
+    for number in 0..<70_000 {
+      sample.add(
+        Order(
+          orderId: Identifier("\(number)"), userId: "u", productId: "p", quantity: 1, amount: amount, status: .verified,
+          createdAt: Instant(seconds: 0)))
+    }
+    let numbers = sample.orders.compactMap { Int($0.orderId.text) }
+    #expect((5_000...10_000).contains(numbers.count))
+    #expect(Set(zip(numbers, numbers.dropFirst()).map { $1 - $0 }) == [8])
   }
 
   @Test("each fault is reported with its remedy", arguments: breakages)

@@ -94,6 +94,9 @@ import Testing
       testDescription: "the day of an import in place of the order's", subject: "sales.orders.created_at",
       words: "each would be purchase_predates_order", changeOrder: { $0.createdAt = $0.createdAt + .days(31) }),
     Mistake(
+      testDescription: "the day of a migration in place of the order's", subject: "sales.orders.created_at",
+      words: "are more than three days older than their order", changeOrder: { $0.createdAt = $0.createdAt + .days(4) }),
+    Mistake(
       testDescription: "the day of a registration in place of the order's", subject: "sales.orders.created_at",
       words: "are more than three days later than their order", changeOrder: { $0.createdAt = $0.createdAt - .days(4) }),
     Mistake(
