@@ -19,6 +19,9 @@ GEMS = [("gems.100", "Consumable", 99), ("gems.550", "Consumable", 499), ("gems.
 HERO = ("hero.valkyrie", "Non-Consumable", 799)
 MONTH = ("vip.monthly", "Auto-Renewable Subscription", 499)
 GOLD = ("vip.gold.monthly", "Auto-Renewable Subscription", 999)
+# Products that the catalogue of the shape `owners` no longer sells, and does not have.
+RELIC = ("relic.2025", "Consumable", 299)
+CHEST = ("chest.test", "Consumable", 199)
 
 
 def text(moment):
@@ -78,6 +81,8 @@ class World:
         # Each as ID, sale, payload, time.
         self.receipts = []
         self.names = 0
+        # Other tables than sales.<relation>, by relation.
+        self.tables = {}
         # True if the ID of an order is that of its transaction.
         self.sales_are_transactions = False
 
@@ -408,11 +413,52 @@ def used_then_refunded(w, at, product):
     w.refund(w.sell(w.name("u"), product, at), at + DAY)
 
 
+def other_currency(w, at, product):
+    """The shop books a currency that the customer did not pay in."""
+    sale = w.sell(w.name("u"), product, at, "currency_mismatch")
+    w.transactions[sale.transaction]["currency"] = "CHF"
+
+
+def refunded_in_part(w, at, product):
+    sale = w.sell(w.name("u"), product, at, "partial_refund")
+    w.transactions[sale.transaction].update(revocationDate=at + DAY, revocationReason=1, revocationType="REFUND_PRORATED",
+                                            revocationPercentage=40_000)  # fmt: skip
+
+
+def refund_reversed(w, at, product):
+    """Apple reverses a refund, and the goods stay taken back."""
+    sale = w.buy(w.name("u"), product, at, "paid_not_delivered", "refund_reversed_not_reinstated")
+    w.deliver(sale, revoked=at + DAY)
+    w.transactions[sale.transaction].update(revocationDate=at + 12 * HOUR, revocationReason=0, revocationType="REFUND_FULL",
+                                            refundReversedDate=at + 2 * DAY)  # fmt: skip
+
+
+def token_not_passed_on(w, at, product):
+    w.sell(w.name("u"), product, at, "account_token_missing", token=w.token())
+
+
+def hero_bought_twice(w, at, product):
+    """A person pays for a product that can be owned once, and has it again."""
+    account = w.name("u")
+    # A refund of the first would make the second the only one.
+    w.sell(account, HERO, at, is_plain=False)
+    w.sell(account, HERO, at + 3 * DAY, "bought_twice")
+
+
+def relic_sold(w, at, product):
+    w.sell(w.name("u"), RELIC, at, "sold_outside_catalogue")
+
+
+def chest_sold(w, at, product):
+    w.sell(w.name("u"), CHEST, at, "unknown_product")
+
+
 STORIES = [
     copied_proof, late_copy, retry_by_one_person, guest_then_account, crossed_proofs, no_id_beside_proof, junk_id_beside_proof,
     abandoned_order_on_shared_device, ask_to_buy, crash_before_posting, resubscription_by_original_id, upgrade_by_original_id,
     renewal_named_by_another, renewal_with_token_named_by_another, one_period_under_two_ids, two_units_by_two_purchases, ten_units_for_one, free_code_at_full_price,
-    gift, ended_family_access, lost_payment, free_redemption, pressed_twice, used_then_refunded,
+    gift, ended_family_access, lost_payment, free_redemption, pressed_twice, used_then_refunded, other_currency,
+    refunded_in_part, refund_reversed, token_not_passed_on, hero_bought_twice, relic_sold, chest_sold,
 ]  # fmt: skip
 
 
@@ -429,19 +475,24 @@ def plain_only(world):
 
 
 def owners(world):
-    """Stories of owners, two of each."""
+    """Stories of owners, two of each, in a shop with a catalogue."""
     world.ordinary(150)
     for story in STORIES * 2:
         story(world, world.moment(least=8), world.random.choice(GEMS))
 
     def write():
-        return [], ""
+        until = world.as_of - 60 * DAY
+        rows = [[quoted(sku), quoted(kind), quoted(sku), "NULL", text(until if sku == RELIC[0] else None)]
+                for sku, kind, _ in [*GEMS, HERO, MONTH, GOLD, RELIC]]  # fmt: skip
+        return [], (
+            "CREATE TABLE sales.products (product_id text, type text, name text, sold_from timestamptz, sold_until timestamptz);\n"
+            + insert("sales.products", rows))
 
     return write
 
 
 def several_stores(world):
-    world.ordinary(250)
+    world.ordinary(150)
     plain_only(world)
 
     def write():
@@ -455,7 +506,7 @@ def several_stores(world):
 
 
 def inventory_ledger(world):
-    world.ordinary(250)
+    world.ordinary(150)
 
     def write():
         rows = []
@@ -474,7 +525,7 @@ def inventory_ledger(world):
 
 def renewal_rows(world):
     world.sales_are_transactions = True
-    for _ in range(80):
+    for _ in range(60):
         for sale in world.subscribe(periods=world.random.randrange(1, 4), ended=world.random.random() < 0.2):
             sale.name = sale.stated
             world.sales.append(sale)
@@ -498,7 +549,7 @@ def renewal_rows(world):
 
 
 def one_order_subscriptions(world):
-    for _ in range(120):
+    for _ in range(100):
         ended = world.random.random() < 0.2
         first, *later = world.subscribe(periods=world.random.randrange(1, 4), ended=ended)
         world.sales.append(first)
@@ -520,7 +571,7 @@ def one_order_subscriptions(world):
 
 
 def times_without_zone(world):
-    world.ordinary(250)
+    world.ordinary(150)
 
     def write():
         rows = [[quoted(world.name("d")), quoted(sale.name), quoted(account), quoted(sale.sku),
@@ -532,7 +583,7 @@ def times_without_zone(world):
 
 
 def minor_units(world):
-    world.ordinary(250)
+    world.ordinary(150)
     plain_only(world)
     for sale in world.sales:
         sale.currency, scale = world.random.choice([("USD", 10), ("JPY", 1000), ("KWD", 1)])
@@ -553,7 +604,7 @@ def minor_units(world):
 
 
 def receipts_in_jsonb(world):
-    world.ordinary(250)
+    world.ordinary(150)
 
     def write():
         rows = []
@@ -587,7 +638,7 @@ def original_ids_only(world):
 
 
 def guests_and_accounts(world):
-    world.ordinary(250)
+    world.ordinary(150)
 
     def write():
         # Every second user ordered as a guest. A few deliveries went to the account of somebody else.
@@ -629,9 +680,28 @@ def revenuecat_export(world):
     return write
 
 
+def gifts(world):
+    """Sales, and gifts of the support, which the view adds to the shop's own orders and deliveries."""
+    world.ordinary(150)
+
+    def write():
+        script = example("Gifts and compensation", "gifts")
+        for relation in ("orders", "deliveries"):
+            world.tables[relation] = f"public.shop_{relation}"
+            head = f"CREATE VIEW sales.{relation} AS"
+            script = script.replace(head, f"{head} SELECT * FROM public.shop_{relation} UNION ALL")
+            script = (f"ALTER TABLE sales.{relation} SET SCHEMA public;\n"
+                      f"ALTER TABLE public.{relation} RENAME TO shop_{relation};\n{script}")  # fmt: skip
+        rows = [[quoted(world.name()), "'support'", quoted(world.random.choice(world.sales).account), "'gems.100'", text(world.moment())]
+                for _ in range(40)]  # fmt: skip
+        return [], script + insert("public.gifts", rows)
+
+    return write
+
+
 SHAPES = [
     owners, several_stores, inventory_ledger, renewal_rows, one_order_subscriptions, times_without_zone, minor_units,
-    receipts_in_jsonb, original_ids_only, guests_and_accounts, revenuecat_export,
+    receipts_in_jsonb, original_ids_only, guests_and_accounts, revenuecat_export, gifts,
 ]  # fmt: skip
 
 
@@ -645,7 +715,7 @@ def plain_tables(world, written):
     receipts = [[quoted(receipt), quoted(s.name), quoted(s.account), quoted(payload), "'Production'", "'verified'",
                  text(at + SECOND), text(at)] for receipt, s, payload, at in world.receipts]  # fmt: skip
     tables = {"orders": orders, "deliveries": deliveries, "receipts": receipts}
-    script = "".join(insert(f"sales.{name}", rows) for name, rows in tables.items() if name not in written)
+    script = "".join(insert(world.tables.get(name, f"sales.{name}"), rows) for name, rows in tables.items() if name not in written)
     if world.aliases:
         script += "CREATE TABLE sales.user_aliases (user_id text, same_as text);\n"
         script += insert("sales.user_aliases", [[quoted(one), quoted(other)] for one, other in world.aliases])
