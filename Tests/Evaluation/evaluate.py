@@ -519,23 +519,27 @@ def main():
     parser.add_argument("--seeds", type=int, default=200, help=f"at least {len(SHAPES)}, the number of shapes")
     parser.add_argument("--only-slips", action="store_true")
     parser.add_argument("--only-shops", action="store_true")
+    # Nights also wait, so there is one more than processors.
+    parser.add_argument("--workers", type=int, default=os.cpu_count() + 1)
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--page", help="a Markdown file; the text after its line <!-- figures --> is replaced")
     options = parser.parse_args()
     if not options.only_slips and options.seeds < len(SHAPES):
         parser.error(f"--seeds must be at least {len(SHAPES)}, so that each shape is measured.")
     started = time.monotonic()
-    # Nights also wait, so there is one more than processors.
-    with postgres.Cluster() as cluster, concurrent.futures.ThreadPoolExecutor(os.cpu_count() + 1) as pool:
+    threads = concurrent.futures.ThreadPoolExecutor
+    with postgres.Cluster() as cluster, threads(options.workers) as pool, threads(2) as channels:
         evaluation = Evaluation(options.binaries, cluster)
-        slipped = {
-            channel: slips(evaluation, pool, with_key)
+        # The nights before the slips run beside the shops, which keep all workers busy.
+        running = {
+            channel: channels.submit(slips, evaluation, pool, with_key)
             for channel, with_key in (("App Store Server API", True), ("verifyReceipt", False))
             if not options.only_shops
         }
-        print(f"slips: {time.monotonic() - started:.0f} s", file=sys.stderr)
         seeds = range(options.first, options.first if options.only_slips else options.first + options.seeds)
         shops = list(pool.map(lambda seed: healthy(evaluation, seed, options.first), seeds))
+        print(f"shops: {time.monotonic() - started:.0f} s", file=sys.stderr)
+        slipped = {channel: future.result() for channel, future in running.items()}
     text, is_met = report(shops, slipped)
     print(text)
     for one in shops:

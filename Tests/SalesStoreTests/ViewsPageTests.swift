@@ -64,7 +64,7 @@ struct ViewsPageTests {
       }
       #expect(found == "\(count)", "\(relation)")
     }
-    #expect(Set(example.rows.map(\.relation)) == Set(example.views))
+    #expect(Set(example.rows.map { $0.relation }) == Set(example.views))
     for (relation, json) in example.rows {
       #expect(Self.shown[relation, default: []].allSatisfy { json.contains("\"\($0)\": ") }, "\(json)")
       let isFound = try await shop.reading {
