@@ -862,10 +862,11 @@ CREATE INDEX trail_released ON night_audit.trail (entry_id) WHERE content LIKE '
 
 -- Digests of the rows of a table after one id and through another, in the order of ids: one segment for each sequence
 -- of rows with the same month (UTC) of recorded_at, so that the rest can be verified after months are dropped. A row
--- counts as its columns in binary form.
+-- counts as its columns in binary form. That form has texts in the client's encoding, so each function that computes a
+-- digest sets SQL_ASCII, which stands for the encoding of the database.
 CREATE FUNCTION night_audit.trail_segments(
   relation text, key text, columns text, after_id bigint, through_id bigint, before_month date DEFAULT NULL)
-RETURNS jsonb LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+RETURNS jsonb LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET client_encoding = 'SQL_ASCII' AS $$
 DECLARE
   entry record; found jsonb := '[]'; digest bytea; rows bigint := 0; first_id bigint; last_id bigint; month date;
 BEGIN
@@ -893,9 +894,10 @@ BEGIN
   RETURN found;
 END $$;
 
--- The columns of a table that the trail covers, as SQL; heartbeats only show that a process is alive.
+-- The columns of a table that the trail covers, as SQL; heartbeats only show that a process is alive. Entries contain
+-- the text, so it does not depend on the caller's quote_all_identifiers.
 CREATE FUNCTION night_audit.trail_columns(relation text) RETURNS text LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp AS $$
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
   SELECT string_agg(quote_ident(attname), ', ' ORDER BY attnum) FROM pg_attribute
   WHERE attrelid = ('night_audit.' || quote_ident(relation))::regclass AND attnum > 0 AND NOT attisdropped
     AND attname NOT LIKE 'heartbeat%'
@@ -904,7 +906,7 @@ $$;
 -- Digests of the rows that a run left for later nights, by table; of order_nights one for each day (UTC) of the
 -- orders, because orders that leave the lookback are dropped. A table without rows has none.
 CREATE FUNCTION night_audit.night_digests(run uuid) RETURNS jsonb LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp AS $$
+SET search_path = pg_catalog, pg_temp SET client_encoding = 'SQL_ASCII' AS $$
   SELECT coalesce(jsonb_object_agg(name, encode(sha256(images), 'hex')), '{}') FROM (
     SELECT 'order_nights ' || coalesce(to_char(t.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD'), 'never') AS name,
       string_agg(sha256(record_send(t)), ''::bytea ORDER BY t.order_id) AS images
@@ -938,7 +940,7 @@ $$;
 -- SHA-256 of the state that a sweep, the reading of a history, or the questions of an as-of left for later runs; empty
 -- if there is none. Each transaction that changes such a state stores its digest in `answers`.
 CREATE FUNCTION night_audit.progress_digest(kind text, subject text) RETURNS text LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp AS $$
+SET search_path = pg_catalog, pg_temp SET client_encoding = 'SQL_ASCII' AS $$
 DECLARE
   bundle text := split_part(subject, '/', 1);
   item text := substr(subject, length(split_part(subject, '/', 1)) + 2);
@@ -978,8 +980,8 @@ END $$;
 -- entries by the functions below, which determine the content.
 CREATE FUNCTION night_audit.append_trail(
   kind text, run uuid, marks jsonb DEFAULT NULL, more jsonb DEFAULT '{}')
-RETURNS text LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET TimeZone = 'UTC'
-SET DateStyle = 'ISO, YMD' AS $$
+RETURNS text LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET client_encoding = 'SQL_ASCII'
+SET TimeZone = 'UTC' SET DateStyle = 'ISO, YMD' AS $$
 DECLARE
   before record; relation text; key text; old_mark bigint; new_mark bigint; segments jsonb; appended jsonb := '[]';
   columns jsonb := '{}'; covered jsonb; image text; report text; content text; number bigint; result text;
