@@ -3,6 +3,8 @@
 -- Tables: runs, receipt checks, evidence, transactions, sweeps, orders and findings of nights, deliveries of reports,
 -- Apple's sales and finance reports, the trail. Then functions, triggers, views and the comments that BI tools show.
 --
+-- Dates of append-only rows are of the years 0 to 9999, as everywhere in night-audit: no later run could read others.
+--
 -- Ids have COLLATE "C", which compares bytes: audits merge streams of rows in the order of these indexes.
 
 -- Runs ----------------------------------------------------------------------------------------------------------------
@@ -46,7 +48,11 @@ CREATE TABLE night_audit.runs (
   newest_event        bigint,
   summary             text,
   -- Known sales of each app, and how many of them Apple's notifications reported.
-  feed_coverage       jsonb
+  feed_coverage       jsonb,
+  CHECK (least(as_of, started_at, finished_at) >= timestamptz '0001-01-01Z BC'
+    AND greatest(as_of, started_at, finished_at) <= timestamptz '9999-12-31 23:59:59.999999Z'),
+  CHECK (least(period_since, period_until) >= date '0001-01-01 BC'
+    AND greatest(period_since, period_until) <= date '9999-12-30')
 );
 CREATE INDEX runs_as_of ON night_audit.runs (as_of);
 CREATE INDEX runs_publishing ON night_audit.runs (run_id) WHERE publication = 'publishing';
@@ -300,7 +306,13 @@ CREATE TABLE night_audit.evidence (
   offer_period                     text,
   renewal_price_milliunits         bigint,
   renewal_currency                 text,
-  PRIMARY KEY (evidence_id, recorded_at)
+  PRIMARY KEY (evidence_id, recorded_at),
+  CHECK (channel IN ('verifyReceipt', 'serverApi', 'offline', 'notification')),
+  CHECK (environment IN ('Production', 'Sandbox', 'Xcode', 'LocalTesting')),
+  CHECK (least(as_of, signed_at, purchased_at, original_purchased_at, expires_at, grace_expires_at, revoked_at, renewal_at)
+    >= timestamptz '0001-01-01Z BC'
+    AND greatest(as_of, signed_at, purchased_at, original_purchased_at, expires_at, grace_expires_at, revoked_at, renewal_at)
+    <= timestamptz '9999-12-31 23:59:59.999999Z')
 ) PARTITION BY RANGE (recorded_at);
 CREATE INDEX evidence_transaction ON night_audit.evidence (transaction_id, environment);
 CREATE TABLE night_audit.evidence_default PARTITION OF night_audit.evidence DEFAULT;
@@ -328,7 +340,11 @@ CREATE TABLE night_audit.answers (
   counted_as   text COLLATE "C",
   -- Of a sweep or history, or of the faults of an as-of: progress_digest after the transaction.
   progress     text COLLATE "C",
-  PRIMARY KEY (answer_id, recorded_at)
+  PRIMARY KEY (answer_id, recorded_at),
+  -- The as-of of faults, in microseconds.
+  CHECK (subject_kind <> 'faults' OR subject_id ~ '^-?[0-9]{1,17}$'),
+  CHECK (least(as_of, read_until) >= timestamptz '0001-01-01Z BC'
+    AND greatest(as_of, read_until) <= timestamptz '9999-12-31 23:59:59.999999Z')
 ) PARTITION BY RANGE (recorded_at);
 CREATE INDEX answers_run ON night_audit.answers (run_id, evidence_through);
 CREATE INDEX answers_subject ON night_audit.answers (subject_kind, subject_id);
@@ -593,7 +609,11 @@ CREATE TABLE night_audit.finding_events (
   before      text,
   undoes      uuid,
   -- SHA-256 of the finding's kind, severity, money and texts as the run stored them; null: they stayed.
-  digest      text COLLATE "C"
+  digest      text COLLATE "C",
+  -- Decisions are of people, other events of runs. A run sets the owner of a new finding.
+  CHECK (num_nonnulls(run_id, actor) = 1 AND CASE WHEN event IN ('status', 'remark', 'due', 'acceptance')
+    THEN actor IS NOT NULL ELSE event = 'owner' OR run_id IS NOT NULL END),
+  CHECK (as_of BETWEEN timestamptz '0001-01-01Z BC' AND timestamptz '9999-12-31 23:59:59.999999Z')
 );
 CREATE INDEX finding_events_finding ON night_audit.finding_events (finding_id, event_id);
 CREATE INDEX finding_events_people ON night_audit.finding_events (as_of) WHERE actor IS NOT NULL;
@@ -963,7 +983,7 @@ BEGIN
     SELECT record_send(ROW(t.revision, t.read_at, t.passed_over_at)) INTO images FROM night_audit.histories t
     WHERE t.bundle_id = bundle AND t.environment = 'Production' AND t.transaction_id = item
       AND num_nonnulls(t.revision, t.read_at, t.passed_over_at) > 0;
-  ELSIF kind = 'faults' THEN
+  ELSIF kind = 'faults' AND subject ~ '^-?[0-9]{1,17}$' THEN
     SELECT string_agg(sha256(record_send(t)), ''::bytea ORDER BY t.app) INTO images FROM night_audit.asking_faults t
     WHERE t.as_of = timestamptz 'epoch' + subject::bigint * interval '1 microsecond';
   END IF;
@@ -1184,7 +1204,8 @@ BEGIN
       WHERE h.inhparent = ('night_audit.' || parent)::regclass;
       CONTINUE WHEN first_instant < covered;
       partition := parent || to_char(first_instant AT TIME ZONE 'UTC', '_YYYY_MM');
-      EXECUTE format('CREATE TABLE night_audit.%I (LIKE night_audit.%I INCLUDING DEFAULTS)', partition, parent);
+      EXECUTE format('CREATE TABLE night_audit.%I (LIKE night_audit.%I INCLUDING DEFAULTS INCLUDING CONSTRAINTS)',
+        partition, parent);
       EXECUTE format('SELECT EXISTS (SELECT 1 FROM night_audit.%I WHERE recorded_at >= %L AND recorded_at < %L)',
         parent || '_default', first_instant, next_instant) INTO strays;
       IF strays THEN
@@ -1252,7 +1273,8 @@ BEGIN
   EXECUTE format('ALTER TABLE night_audit.%I DETACH PARTITION night_audit.%I', parent, month_table);
   IF parent = 'evidence' THEN
     EXECUTE format('ALTER TABLE night_audit.%I RENAME TO evidence_aside', month_table);
-    EXECUTE format('CREATE TABLE night_audit.%I (LIKE night_audit.evidence INCLUDING DEFAULTS)', month_table);
+    EXECUTE format('CREATE TABLE night_audit.%I (LIKE night_audit.evidence INCLUDING DEFAULTS INCLUDING CONSTRAINTS)',
+      month_table);
     EXECUTE format('INSERT INTO night_audit.%I SELECT e.* FROM night_audit.evidence_aside e
       WHERE e.evidence_id = ANY ($1)', month_table) USING keep;
     DROP TABLE night_audit.evidence_aside;

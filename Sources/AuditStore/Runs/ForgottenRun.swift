@@ -167,7 +167,8 @@ package enum ForgottenRun {
     try connection.execute(
       """
       DELETE FROM night_audit.asking_state
-      WHERE CASE WHEN key IN ('receipts', 'orders', 'all') THEN value::bigint >= $1 ELSE false END
+      WHERE CASE WHEN key IN ('receipts', 'orders', 'all') AND \(InterNightState.isNumber("value"))
+        THEN value::bigint >= $1 ELSE false END
       """, [.int(asOf)])
   }
 

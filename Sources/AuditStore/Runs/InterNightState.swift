@@ -19,9 +19,19 @@ package struct InterNightState {
     """
   }
 
+  /// SQL: the as-of of a run, at most a day after its begin by the server's clock. No run makes a report of the future.
+  private static func credibleAsOf(_ run: String) -> String {
+    "least(\(run).as_of, \(run).started_at + interval '1 day')"
+  }
+
+  /// SQL: the run `run` has an as-of that no run can have.
+  static func isOfTheFuture(_ run: String) -> String {
+    "\(run).as_of > \(credibleAsOf(run)) AND \(run).publication IS DISTINCT FROM 'forgotten'"
+  }
+
   /// SQL: the newest time that a run can have written: the newest as-of, or now.
   package static let newestTime = """
-    greatest((SELECT max(r.as_of) FROM night_audit.runs r WHERE r.publication IS DISTINCT FROM 'forgotten'),
+    greatest((SELECT max(\(credibleAsOf("r"))) FROM night_audit.runs r WHERE r.publication IS DISTINCT FROM 'forgotten'),
       clock_timestamp())
     """
 
@@ -33,7 +43,8 @@ package struct InterNightState {
       SELECT FROM night_audit.answers a
       WHERE a.subject_kind = '\(kind)' AND a.subject_id = \(subject) AND a.read_until >= \(instant)
         AND a.read_until <= coalesce(
-          (SELECT max(r.as_of) FROM night_audit.runs k JOIN night_audit.runs r ON r.started_at <= k.started_at
+          (SELECT max(\(credibleAsOf("r"))) FROM night_audit.runs k
+            JOIN night_audit.runs r ON r.started_at <= k.started_at
             WHERE k.run_id = a.run_id),
           least(a.as_of, a.recorded_at + interval '1 day'))))
     """
@@ -46,8 +57,8 @@ package struct InterNightState {
     """
   /// The next nights would not read such a history, because it looks as if a later one had.
   private static let isPutOff = "last_attempt > \(newestTime)"
-  /// SQL: the text is a whole number.
-  package static func isNumber(_ text: String) -> String { "\(text) ~ '^-?[0-9]{1,18}$'" }
+  /// SQL: the text is a whole number, and so many microseconds since 1970 are a `timestamptz`.
+  package static func isNumber(_ text: String) -> String { "\(text) ~ '^-?[0-9]{1,17}$'" }
 
   /// Rows of the shop before such an instant would not be read, and open accusations not noted.
   private static let isAhead = """
@@ -141,9 +152,10 @@ package struct InterNightState {
       notifications were changed', substr(subject_id, length(split_part(subject_id, '/', 1)) + 2), split_part(subject_id, '/', 1))
         WHEN 'history' THEN format('the history of transaction %s of %s is not as a run left it; pages of it may be unread',
           split_part(subject_id, '/', 2), split_part(subject_id, '/', 1))
-        ELSE format('the faults of the night of as-of %s are not as a run left them', to_char(
-          (timestamptz 'epoch' + subject_id::bigint * interval '1 microsecond') AT TIME ZONE 'UTC',
-          'YYYY-MM-DD"T"HH24:MI:SS"Z"')) END
+        ELSE format('the faults of the night of as-of %s are not as a run left them',
+          CASE WHEN \(isNumber("subject_id")) THEN to_char(
+            (timestamptz 'epoch' + subject_id::bigint * interval '1 microsecond') AT TIME ZONE 'UTC',
+            'YYYY-MM-DD"T"HH24:MI:SS"Z"') ELSE subject_id END) END
       FROM (\(altered)) altered
       UNION ALL
       SELECT CASE key WHEN 'accusations' THEN 'the instant up to which open accusations were noted is later than all runs'

@@ -66,7 +66,10 @@ import Testing
       ]
       for (id, hours, event, detail, actor) in events {
         try connection.execute(
-          "INSERT INTO night_audit.finding_events (finding_id, as_of, event, detail, actor) VALUES ($1, $2, $3, $4, $5)",
+          """
+          INSERT INTO night_audit.finding_events (finding_id, as_of, event, detail, actor, run_id)
+          VALUES ($1, $2, $3, $4, $5, CASE WHEN $5 IS NULL THEN gen_random_uuid() END)
+          """,
           [.text(id), .timestamp(Self.hours(hours).microseconds), .text(event), .text(detail), .text(actor)])
       }
       let counts = try DecisionCounts(since: Self.start, until: Self.hours(24), on: connection)

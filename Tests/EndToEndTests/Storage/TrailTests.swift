@@ -78,7 +78,7 @@ import Testing
       "DELETE FROM night_audit.finding_events WHERE event_id = (SELECT min(event_id) FROM night_audit.finding_events)"),
     Tampering(
       "a closing of a finding is inserted", "finding_events: row",
-      "INSERT INTO night_audit.finding_events (event_id, finding_id, as_of, event) OVERRIDING SYSTEM VALUE SELECT -1, finding_id, as_of, 'closed' FROM night_audit.finding_events LIMIT 1"
+      "INSERT INTO night_audit.finding_events (event_id, finding_id, as_of, run_id, event) OVERRIDING SYSTEM VALUE SELECT -1, finding_id, as_of, run_id, 'closed' FROM night_audit.finding_events WHERE run_id IS NOT NULL LIMIT 1"
     ),
     Tampering(
       "a finding is closed without a decision", "findings: finding",

@@ -39,4 +39,78 @@ import Testing
     let verified = try await shop.nightAudit("verify")
     #expect(verified.status == 0, "\(verified)")
   }
+
+  @Test func faultsOfNoInstantAreRefused() async throws {
+    let shop = try await auditedShop()
+    await expectRefused(
+      ["oops", "", "1e9", "9223372036854775808", "-999999999999999999"].map { subject in
+        """
+        INSERT INTO night_audit.answers (run_id, as_of, subject_kind, subject_id, channel, outcome, facts, progress)
+        SELECT run_id, as_of, 'faults', '\(subject)', 'night-audit', 'noted', 0, 'x' FROM night_audit.runs
+        """
+      }, in: shop)
+    try await shop.execute("UPDATE night_audit.asking_state SET value = 'oops' WHERE key IN ('receipts', 'orders')", as: .writer)
+    #expect(try await shop.nightAudit("rebuild", "--write").status == 0)
+    try await expectSound(shop)
+  }
+
+  private static let beginning = """
+    INSERT INTO night_audit.runs (run_id, command, as_of, period_since, period_until, time_zone, configuration, is_nightly,
+      host, version)
+    """
+
+  @Test func datesThatNoRunCanReadAreRefused() async throws {
+    let shop = try await auditedShop()
+    var statements = [
+      ("infinity", "2026-11-19"), ("-infinity", "2026-11-19"), ("294276-12-31", "2026-11-19"),
+      ("2026-11-20", "infinity"),
+    ].map { asOf, day in
+      "\(Self.beginning) VALUES (gen_random_uuid(), 'run', '\(asOf)', '\(day)', '\(day)', 'UTC', '', true, 'h', '1')"
+    }
+    statements.append(
+      "SELECT night_audit.write_run(run_id, '{\"finished_at\": \"infinity\"}') FROM night_audit.runs")
+    for column in ["as_of", "signed_at", "purchased_at", "expires_at", "revoked_at", "renewal_at"] {
+      var dates = ["as_of": "now()", "signed_at": "now()"]
+      dates[column] = "'-infinity'"
+      let columns = dates.sorted { $0.key < $1.key }
+      statements.append(
+        """
+        INSERT INTO night_audit.evidence (run_id, channel, environment, transaction_id, product_id, tells_revocation,
+          tells_account_token, \(columns.map(\.key).joined(separator: ", ")))
+        VALUES (gen_random_uuid(), 'serverApi', 'Production', '4711', 'gems', true, false,
+          \(columns.map(\.value).joined(separator: ", ")))
+        """)
+    }
+    for dates in ["'infinity', NULL", "now(), 'infinity'"] {
+      statements.append(
+        """
+        INSERT INTO night_audit.answers (run_id, subject_kind, subject_id, channel, outcome, facts, as_of, read_until)
+        VALUES (gen_random_uuid(), 'sweep', 'game/REFUND', 'notification', 'verified', 0, \(dates))
+        """)
+    }
+    statements.append(
+      "INSERT INTO night_audit.finding_events (finding_id, as_of, event, actor) VALUES ('x', 'infinity', 'owner', 'Ana')")
+    await expectRefused(statements, in: shop)
+    try await expectSound(shop)
+  }
+
+  @Test func aRunOfTheFutureDoesNotExcuseACursor() async throws {
+    let shop = try await auditedShop()
+    let run = UUID().uuidString.lowercased()
+    try await shop.execute(
+      """
+      \(Self.beginning) VALUES ('\(run)', 'run', '9000-01-01', '2026-11-19', '2026-11-19', 'UTC', '', false, 'h', '1');
+      UPDATE night_audit.asking_state SET value = '90000000000000000' WHERE key = 'receipts'
+      """, as: .writer)
+    let found = try await shop.nightAudit("verify")
+    #expect(
+      found.status == 70 && found.output.contains("(receipts) is later than all runs")
+        && found.output.contains("of which run \(run) has an as-of in the future"), "\(found)")
+    #expect(try await shop.nightAudit("rebuild", "--write").status == 0)
+    try await expectSound(shop)
+    for command in [["status"], ["runs", "list"], ["runs", "forget", run]] {
+      let result = try await shop.nightAudit(command[0], more: Array(command.dropFirst()))
+      #expect(result.status != 78 && result.status != 70, "\(command): \(result)")
+    }
+  }
 }
