@@ -256,7 +256,7 @@ let package = Package(
     .testTarget(
       name: "EndToEndTests",
       dependencies: [
-        "AppStore", "Auditing", "NightAudit", "Reconciliation", "Reporting", "SampleWorlds", "TestSupport", "Postgres",
+        "AppStore", "AuditStore", "Auditing", "NightAudit", "Reconciliation", "Reporting", "SampleWorlds", "TestSupport", "Postgres",
         "night-audit", "app-store-simulator",
         .product(name: "AsyncHTTPClient", package: "async-http-client"),
         .product(name: "Crypto", package: "swift-crypto"),

@@ -491,8 +491,15 @@ package struct NightRun: Sendable {
       expired += rule.expired(folders.folders())
     }
     expired = expired.filter(folders.mayRemove)
-    try await Trail.appendRemoved(expired.map(\.path), session)
-    for folder in expired {
+    let recorded = try await Trail.appendRemoved(expired.map(\.path), session)
+    if recorded.count < expired.count {
+      logger.warning(
+        """
+        \(expired.count - recorded.count) expired report folders are kept, because the owner of the schema recorded a \
+        longer report.retention or none; run as the owner: night-audit init
+        """)
+    }
+    for folder in expired where recorded.contains(folder.path) {
       do throws(PublishingFailure) { try folders.remove(folder) } catch { logger.warning("\(error)") }
     }
   }

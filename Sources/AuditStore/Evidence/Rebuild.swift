@@ -51,7 +51,7 @@ package struct Rebuild {
       let entries = try TrailVerification(entriesOn: connection).entries.map(\.content)
       let differences = try NightsTrail.differences(by: entries, on: connection)
       outcome.uncounted = try EvidenceTable.firstUncounted(in: uncounted, on: connection)
-      let finding = try FindingsTrail.problem(on: connection)
+      let finding = try FindingsTrail.compare(by: entries, on: connection).problem
       outcome.steering =
         differences.map { "\($0)" } + (try InterNightState.problems(on: connection)).map { "\($0)" }
         + (finding.map { [$0] } ?? [])

@@ -363,9 +363,11 @@ BEGIN
     FOR VALUES FROM (MINVALUE) TO (%L)', next_month);
 END $$;
 
--- evidence.retention, as `night-audit init` recorded it for the owner of the schema; no row: nothing is released.
+-- evidence.retention and report.retention, as `night-audit init` recorded them for the owner of the schema; null or no
+-- row: nothing is removed.
 CREATE TABLE night_audit.retention (
-  evidence interval NOT NULL
+  evidence interval,
+  reports  interval
 );
 CREATE UNIQUE INDEX retention_one ON night_audit.retention ((true));
 
@@ -1115,12 +1117,25 @@ BEGIN
   PERFORM night_audit.append_trail('asked', run, marks);
 END $$;
 
--- Records which report folders, by their paths below the report directory, are about to be removed after their
--- retention.
-CREATE FUNCTION night_audit.record_removed(folders text[]) RETURNS void LANGUAGE plpgsql STRICT SECURITY DEFINER
+-- Records which report folders, by their paths below the report directory, are about to be removed, and returns them.
+-- Every writer may call it, so it leaves out folders of a run within the recorded retention. A held report may also be
+-- removed when a report of its night has appeared.
+CREATE FUNCTION night_audit.record_removed(folders text[]) RETURNS text[] LANGUAGE plpgsql STRICT SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  expired text[];
 BEGIN
-  PERFORM night_audit.append_trail('removed', NULL, '{}', jsonb_build_object('folders', array_remove(folders, NULL)));
+  SELECT coalesce(array_agg(f.folder ORDER BY f.folder), '{}') INTO expired FROM unnest(folders) f (folder)
+  WHERE f.folder <> '' AND NOT EXISTS (
+    SELECT FROM night_audit.runs r
+    WHERE right(r.directory, length(f.folder) + 1) = '/' || f.folder AND r.publication IN ('publishing', 'published', 'held')
+      AND NOT EXISTS (SELECT FROM night_audit.retention t WHERE r.as_of < now() - t.reports)
+      AND NOT (r.publication = 'held' AND EXISTS (SELECT FROM night_audit.runs p
+        WHERE p.publication = 'published' AND p.is_nightly AND p.period_until = r.period_until AND p.as_of >= r.as_of)));
+  IF expired <> '{}' THEN
+    PERFORM night_audit.append_trail('removed', NULL, '{}', jsonb_build_object('folders', expired));
+  END IF;
+  RETURN expired;
 END $$;
 
 -- Records that the report folders of runs of another database belong to this one from now on.

@@ -8,18 +8,20 @@ package enum Partitions {
     try connection.migration(under: Migrator.lockKey) { try $0.execute("SELECT night_audit.keep_partitions()") }
   }
 
-  /// Records `evidence.retention`, which limits what `release` may remove. Only the owner of the schema may change it.
+  /// Records `evidence.retention` and `report.retention`, which limit what nights may remove. Only the owner of the
+  /// schema may change them.
   package static func record(
-    retention: Span?, on connection: borrowing BlockingConnection
+    retention: Span?, ofReports reports: Span? = nil, on connection: borrowing BlockingConnection
   ) throws {
     let mayChange = try connection.execute("SELECT has_table_privilege('night_audit.retention', 'INSERT')")
     guard try mayChange.single().bool(0) else { return }
     try connection.transaction { connection in
       try connection.execute("DELETE FROM night_audit.retention")
-      guard let retention else { return }
       try connection.execute(
-        "INSERT INTO night_audit.retention VALUES ($1::bigint * interval '1 microsecond')",
-        [.int(retention.microseconds)])
+        """
+        INSERT INTO night_audit.retention (evidence, reports)
+        VALUES ($1::bigint * interval '1 microsecond', $2::bigint * interval '1 microsecond')
+        """, [.int(retention?.microseconds), .int(reports?.microseconds)])
     }
   }
 

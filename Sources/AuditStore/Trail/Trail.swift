@@ -50,10 +50,13 @@ package enum Trail {
       "SELECT night_audit.record_adopted($1::text[]::uuid[])", [.textArray(runs.map { $0 })])
   }
 
-  /// Records report folders that are about to be removed after their retention. Paths are below the report directory.
-  package static func appendRemoved(_ folders: [String], _ session: PostgresSession) async throws {
-    if folders.isEmpty { return }
-    try await session.execute(
-      "SELECT night_audit.record_removed($1::text[])", [.textArray(folders.sorted().map { $0 })])
+  /// Records report folders that are about to be removed, and returns them. Folders within the retention that the owner
+  /// of the schema recorded are left out. Paths are below the report directory.
+  package static func appendRemoved(_ folders: [String], _ session: PostgresSession) async throws -> Set<String> {
+    if folders.isEmpty { return [] }
+    let recorded = try await session.execute(
+      "SELECT night_audit.record_removed($1::text[])", [.textArray(folders.sorted().map { $0 })]
+    ).single().textArray(0)
+    return Set(recorded.compactMap { $0 })
   }
 }

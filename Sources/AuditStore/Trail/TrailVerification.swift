@@ -27,8 +27,9 @@ package struct TrailVerification: Sendable {
       verification.checks.append(try verification.prove(table.name, key: table.key, on: connection))
     }
     verification.checks.append(try verification.proveRuns(on: connection))
-    verification.checks.append(try FindingsTrail.prove(on: connection))
-    let differences = try NightsTrail.differences(by: verification.entries.map(\.content), on: connection)
+    let contents = verification.entries.map(\.content)
+    verification.checks.append(try FindingsTrail.prove(by: contents, on: connection))
+    let differences = try NightsTrail.differences(by: contents, on: connection)
     verification.checks.append(
       Check(subject: "tables that later nights read", problem: differences.first.map { "\($0)" }))
     // Reported without failing, because an append-only fact cannot be removed.

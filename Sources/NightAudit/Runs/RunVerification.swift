@@ -69,7 +69,7 @@ package struct RunVerification: Sendable {
       let trail = try TrailVerification(entriesOn: connection)
       let checks = (trail.checks + [try trail.prove(run: run.runId, on: connection)]).map(Check.init)
       // Only removals after the run concern its report; earlier ones concern earlier reports in that folder.
-      let since = trail.entries.drop { $0.content.run != run.runId }
+      let since = trail.entries[(trail.entries.lastIndex { $0.content.run == run.runId } ?? 0)...]
       let removed = since.flatMap { entry in entry.content.kind == .removed ? entry.content.folders ?? [] : [] }
       let reports = try RecordedReport.all(on: connection)
       let successors = RecordedReport.successors(

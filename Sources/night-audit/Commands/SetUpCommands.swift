@@ -43,7 +43,8 @@ struct Init: AsyncParsableCommand {
       let applied = try await session.withConnection { connection in
         if withSalesSchema { try SalesSchema.create(settings.salesSchema, connection) }
         let applied = try Migrator.migrate(connection)
-        try Partitions.record(retention: settings.evidenceRetention, on: connection)
+        try Partitions.record(
+          retention: settings.evidenceRetention, ofReports: settings.retention, on: connection)
         return applied
       }
       await session.close()

@@ -144,6 +144,8 @@ import Testing
   @Test func aNightKilledDuringCleanupIsCompleted() async throws {
     let stage = try await Stage()
     let retention = ["NIGHT_AUDIT_REPORT_RETENTION": "1d"]
+    try await stage.shop.execute(
+      "DELETE FROM night_audit.retention; INSERT INTO night_audit.retention (reports) VALUES ('1 day')")
     func leaveOldReport(_ number: Int) async throws -> String {
       let asOf = String(format: "2026-11-%02dT%02d:00:00Z", number / 24 + 1, number % 24)
       let night = try await stage.night("night", asOf: asOf, more: ["--date", "2026-10-31", "--user", "800"])

@@ -1,3 +1,4 @@
+import AuditStore
 import Foundation
 import Testing
 
@@ -49,7 +50,8 @@ import Testing
         SELECT run_id, as_of, 'faults', '\(subject)', 'night-audit', 'noted', 0, 'x' FROM night_audit.runs
         """
       }, in: shop)
-    try await shop.execute("UPDATE night_audit.asking_state SET value = 'oops' WHERE key IN ('receipts', 'orders')", as: .writer)
+    try await shop.execute(
+      "UPDATE night_audit.asking_state SET value = 'oops' WHERE key IN ('receipts', 'orders')", as: .writer)
     #expect(try await shop.nightAudit("rebuild", "--write").status == 0)
     try await expectSound(shop)
   }
@@ -89,7 +91,8 @@ import Testing
         """)
     }
     statements.append(
-      "INSERT INTO night_audit.finding_events (finding_id, as_of, event, actor) VALUES ('x', 'infinity', 'owner', 'Ana')")
+      "INSERT INTO night_audit.finding_events (finding_id, as_of, event, actor) VALUES ('x', 'infinity', 'owner', 'Ana')"
+    )
     await expectRefused(statements, in: shop)
     try await expectSound(shop)
   }
@@ -112,5 +115,85 @@ import Testing
       let result = try await shop.nightAudit(command[0], more: Array(command.dropFirst()))
       #expect(result.status != 78 && result.status != 70, "\(command): \(result)")
     }
+  }
+
+  /// An entry about removed folders would explain a folder that somebody took away.
+  @Test func theRemovalOfAReportWithinItsRetentionIsNotRecorded() async throws {
+    let shop = try await auditedShop()
+    let removed = "SELECT night_audit.record_removed('{2026-11-19,\"\"}') = '{}'"
+    #expect(try await shop.value(removed, as: .writer) == "true")
+    for retention in ["NULL", "'200 years'"] {
+      try await shop.execute("DELETE FROM night_audit.retention; INSERT INTO night_audit.retention VALUES (NULL, \(retention))")
+      #expect(try await shop.value(removed, as: .writer) == "true", "\(retention)")
+    }
+    #expect(try await shop.value("SELECT count(*) FROM night_audit.trail WHERE content LIKE '%\"removed\"%'") == "0")
+    try FileManager.default.removeItem(atPath: shop.reports + "/2026-11-19")
+    let verified = try await shop.nightAudit("verify", "--run", "latest")
+    #expect(verified.status == 70 && verified.output.contains("is missing"), "\(verified)")
+  }
+
+  /// Columns of an event that a run could have recorded for the first finding.
+  private static func event(_ event: String, run: String, asOf: String = "r.as_of", digest: String = "'x'") -> String {
+    """
+    INSERT INTO night_audit.finding_events (finding_id, as_of, run_id, event, digest)
+    SELECT f.finding_id, \(asOf), \(run), '\(event)', \(digest) FROM night_audit.runs r,
+      (SELECT min(finding_id) AS finding_id FROM night_audit.findings) f
+    """
+  }
+
+  @Test func anEventOfNobodyIsRefused() async throws {
+    let shop = try await auditedShop()
+    await expectRefused(
+      ["opened", "reopened", "kept_open", "changed", "closed", "forgotten", "returned", "owner", "status", "remark"].map {
+        Self.event($0, run: "NULL", digest: "NULL")
+      } + [Self.event("status", run: "r.run_id", digest: "NULL")], in: shop)
+    try await expectSound(shop)
+  }
+
+  /// An event of an unknown run, of another as-of, or from after the run's entry is reported and does not count.
+  @Test func aForgedEventOfARunDoesNotCount() async throws {
+    let shop = try await auditedShop()
+    for (run, asOf) in [
+      ("gen_random_uuid()", "r.as_of"), ("r.run_id", "r.as_of - interval '1 hour'"), ("r.run_id", "r.as_of"),
+    ] {
+      for event in ["opened", "changed", "closed", "forgotten", "returned"] {
+        try await shop.execute(Self.event(event, run: run, asOf: asOf), as: .writer)
+      }
+    }
+    try await shop.execute(
+      """
+      INSERT INTO night_audit.finding_events (finding_id, as_of, run_id, event, digest)
+      VALUES ('dead', now(), gen_random_uuid(), 'opened', 'x')
+      """, as: .writer)
+    let verified = try await shop.nightAudit("verify")
+    #expect(verified.status == 0 && verified.output.contains("does not count, because no run recorded it"), "\(verified)")
+    try await expectSound(shop)
+  }
+
+  @Test func aForgedEventDoesNotProveAChangedFinding() async throws {
+    let shop = try await auditedShop()
+    let first = "finding_id = (SELECT min(finding_id) FROM night_audit.findings)"
+    let digest = try await shop.value(
+      "SELECT digest FROM night_audit.finding_events WHERE digest IS NOT NULL AND \(first)")
+    for change in ["at_stake = 0, reason = 'x'", "closed_at = last_seen", "status = 'closed'"] {
+      try await shop.execute("CREATE TABLE public.kept AS SELECT * FROM night_audit.findings")
+      try await shop.execute("UPDATE night_audit.findings SET \(change) WHERE \(first)", as: .writer)
+      let forged = try await shop.value(
+        "SELECT \(FindingsTrail.digest("f")) FROM night_audit.findings f WHERE \(first)")
+      #expect(change.hasPrefix("at_stake") == (forged != digest), "\(change)")
+      for run in ["gen_random_uuid()", "r.run_id"] {
+        for event in ["changed", "closed", "forgotten"] {
+          try await shop.execute(Self.event(event, run: run, digest: "'\(forged)'"), as: .writer)
+        }
+      }
+      let found = try await shop.nightAudit("verify")
+      #expect(found.status == 70 && found.output.contains("differs from its events"), "\(change): \(found)")
+      try await shop.execute(
+        "DELETE FROM night_audit.findings; INSERT INTO night_audit.findings SELECT * FROM public.kept; DROP TABLE public.kept")
+    }
+    // A night writes what it finds, whatever was forged.
+    try await shop.execute("UPDATE night_audit.findings SET reason = 'x'", as: .writer)
+    #expect([0, 3].contains(try await shop.nightAudit("run", "--as-of", "2026-11-21T03:00:00Z").status))
+    try await expectSound(shop)
   }
 }
