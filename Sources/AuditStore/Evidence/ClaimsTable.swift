@@ -66,7 +66,9 @@ package enum ClaimsTable {
     return changes
   }
 
+  /// Writes the differences. The entry of the run in the trail then covers the table.
   package static func apply(_ changes: SpillFile, on connection: borrowing BlockingConnection) throws {
+    try connection.execute("SELECT set_config('night_audit.claims', 'written', true)")
     try changes.restart()
     var batch: [Claim] = []
     while let content = try changes.next() {

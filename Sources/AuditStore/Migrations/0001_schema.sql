@@ -959,6 +959,27 @@ SET search_path = pg_catalog, pg_temp SET client_encoding = 'SQL_ASCII' AS $$
     GROUP BY name) tables
 $$;
 
+-- Digests of whole tables, by table, over their rows in the order of the primary key. Rows of these tables belong to no run:
+-- each run that writes such a table replaces some of them.
+CREATE FUNCTION night_audit.table_digests(relations text[]) RETURNS jsonb LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET client_encoding = 'SQL_ASCII' AS $$
+DECLARE
+  relation text; keys text; image bytea; digest bytea; found jsonb := '{}';
+BEGIN
+  FOREACH relation IN ARRAY relations LOOP
+    SELECT string_agg(quote_ident(a.attname), ', ' ORDER BY k.place) INTO keys
+    FROM pg_index i CROSS JOIN unnest(i.indkey::smallint[]) WITH ORDINALITY k (attnum, place)
+    JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum
+    WHERE i.indrelid = format('night_audit.%I', relation)::regclass AND i.indisprimary;
+    digest := '';
+    FOR image IN EXECUTE format('SELECT sha256(record_send(t)) FROM night_audit.%I t ORDER BY %s', relation, keys) LOOP
+      digest := sha256(digest || image);
+    END LOOP;
+    found := found || jsonb_build_object(relation, encode(digest, 'hex'));
+  END LOOP;
+  RETURN found;
+END $$;
+
 -- SHA-256 of the state that a sweep, the reading of a history, or the questions of an as-of left for later runs; empty
 -- if there is none. Each transaction that changes such a state stores its digest in `answers`.
 CREATE FUNCTION night_audit.progress_digest(kind text, subject text) RETURNS text LANGUAGE plpgsql STABLE
@@ -1009,7 +1030,7 @@ DECLARE
   columns jsonb := '{}'; covered jsonb; image text; report text; content text; number bigint; result text;
 BEGIN
   IF kind IS NULL OR more IS NULL OR kind NOT IN ('start', 'found', 'began', 'asked', 'completed', 'published',
-    'not_published', 'held', 'ended', 'forgotten', 'before_release', 'released', 'removed', 'adopted') THEN
+    'not_published', 'held', 'ended', 'forgotten', 'before_release', 'released', 'removed', 'adopted', 'tied_out') THEN
     RAISE EXCEPTION 'the trail has no entries of the kind %', coalesce(kind, 'null') USING ERRCODE = 'invalid_parameter_value';
   END IF;
   -- A snapshot from before the locks would miss rows that the entry is said to cover.
@@ -1056,6 +1077,10 @@ BEGIN
   IF kind = 'completed' THEN
     more := more || jsonb_strip_nulls(jsonb_build_object('nights', night_audit.night_digests(run),
       'nights_from', (SELECT to_char(min(created_at) AT TIME ZONE 'UTC', 'YYYY-MM-DD') FROM night_audit.order_nights)));
+    -- The run has said so where it wrote the claims.
+    IF current_setting('night_audit.claims', true) = 'written' THEN
+      more := more || jsonb_build_object('tables', night_audit.table_digests('{claims}'));
+    END IF;
   END IF;
   content := ((more - ARRAY['run', 'row', 'report']) || jsonb_strip_nulls(jsonb_build_object(
     'entry', number, 'kind', kind, 'run', run, 'at', to_char(clock_timestamp(), 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'),
@@ -1143,6 +1168,14 @@ CREATE FUNCTION night_audit.record_adopted(runs uuid[]) RETURNS void LANGUAGE pl
 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   PERFORM night_audit.append_trail('adopted', NULL, '{}', jsonb_build_object('runs', array_remove(runs, NULL)));
+END $$;
+
+-- Appends an entry over the results of tie-outs as they are now.
+CREATE FUNCTION night_audit.cover_tie_outs() RETURNS void LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  PERFORM night_audit.append_trail('tied_out', NULL, '{}', jsonb_build_object(
+    'tables', night_audit.table_digests('{tie_outs,tie_out_rows,tie_out_periods}')));
 END $$;
 
 -- Appending transactions hold a lock in shared mode, people's (5) or answers' (2), so that the entry over their rows
@@ -1361,7 +1394,8 @@ CREATE TRIGGER no_truncate BEFORE TRUNCATE ON night_audit.answers_first
   FOR EACH STATEMENT EXECUTE FUNCTION night_audit.refuse_change();
 
 -- The first entry covers the empty tables.
-SELECT night_audit.append_trail('start', NULL);
+SELECT night_audit.append_trail('start', NULL, NULL, jsonb_build_object(
+  'tables', night_audit.table_digests('{claims,tie_outs,tie_out_rows,tie_out_periods}')));
 
 -- Views ---------------------------------------------------------------------------------------------------------------
 

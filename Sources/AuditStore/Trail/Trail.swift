@@ -15,6 +15,8 @@ package enum Trail {
     case removed
     /// Report folders of another database's runs were taken over.
     case adopted
+    /// Apple's sales and finance reports were compared.
+    case tiedOut = "tied_out"
   }
 
   /// Shared by writers of `finding_events` and `run_events`; exclusive for the entry that covers them.
@@ -43,6 +45,11 @@ package enum Trail {
     run: String, on connection: borrowing BlockingConnection
   ) throws(PostgresError) {
     try connection.execute("SELECT night_audit.cover_answers($1::uuid)", [.text(run)])
+  }
+
+  /// Covers the results of tie-outs, in the transaction that wrote some of them.
+  package static func appendTieOuts(on connection: borrowing BlockingConnection) throws(PostgresError) {
+    try connection.execute("SELECT night_audit.cover_tie_outs()")
   }
 
   static func appendAdopted(_ runs: [String], on connection: borrowing BlockingConnection) throws(PostgresError) {

@@ -41,9 +41,11 @@ package struct TrailEntry: Sendable {
     package var nights: [String: String]?
     /// Of `completed`: the first day of the stored orders.
     package var nightsFrom: String?
+    /// Of `completed` and `tied_out`: digests of whole tables.
+    package var tables: [String: String]?
 
     private enum CodingKeys: String, CodingKey {
-      case entry, kind, run, at, row, report, appended, columns, marks, table, before, kept, folders, nights
+      case entry, kind, run, at, row, report, appended, columns, marks, table, before, kept, folders, nights, tables
       case keyColumns = "key_columns"
       case nightsFrom = "nights_from"
     }

@@ -32,6 +32,7 @@ package struct TrailVerification: Sendable {
     let differences = try NightsTrail.differences(by: contents, on: connection)
     verification.checks.append(
       Check(subject: "tables that later nights read", problem: differences.first.map { "\($0)" }))
+    verification.checks.append(try verification.proveTables(on: connection))
     // Reported without failing, because an append-only fact cannot be removed.
     let uncounted = try EvidenceTable.firstUncounted(on: connection)
     verification.checks.append(
@@ -216,6 +217,29 @@ package struct TrailVerification: Sendable {
     let image = "sha256(record_send(ROW(\(columns))))"
     if later.isEmpty { return image }
     return "CASE WHEN num_nonnulls(\(later.joined(separator: ", "))) = 0 THEN \(image) ELSE '' END"
+  }
+
+  // MARK: - Whole tables
+
+  /// Compares tables with the newest entry that covers each of them.
+  private func proveTables(on connection: borrowing BlockingConnection) throws -> Check {
+    var newest: [String: (entry: Int64, digest: String)] = [:]
+    for entry in entries {
+      for (table, digest) in entry.content.tables ?? [:] { newest[table] = (entry.id, digest) }
+    }
+    let tables = newest.keys.sorted()
+    let found = try connection.execute(
+      "SELECT night_audit.table_digests($1)::text", [.textArray(tables.map { $0 })]
+    ).single().text(0)
+    let digests = try JSONDecoder().decode([String: String].self, from: Data(found.utf8))
+    let odd = tables.first { digests[$0] != newest[$0]?.digest }
+    let problem = odd.map { table in
+      """
+      night_audit.\(table) is not as entry \(newest[table]?.entry ?? 0) left it; to write it again: night-audit \
+      \(table == "claims" ? "run" : "tie-out")
+      """
+    }
+    return Check(subject: "claims and results of tie-outs", problem: problem)
   }
 
   // MARK: - Runs

@@ -167,6 +167,7 @@ package struct TieOutRun: Sendable {
         asOf: asOf, days: window.printed, incompleteReasons: (reasons + unseen).uniqued(),
         notes: notes(seen, settlement))
       try TieOutTable.insert(record, on: writing)
+      try Trail.appendTieOuts(on: writing)
       return TieOutOutcome(
         record: record, totals: seen.totals, weeks: seen.weeks.weeks, periods: settlement.periods, names: names,
         revised: revised)

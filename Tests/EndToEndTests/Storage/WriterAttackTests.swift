@@ -123,7 +123,8 @@ import Testing
     let removed = "SELECT night_audit.record_removed('{2026-11-19,\"\"}') = '{}'"
     #expect(try await shop.value(removed, as: .writer) == "true")
     for retention in ["NULL", "'200 years'"] {
-      try await shop.execute("DELETE FROM night_audit.retention; INSERT INTO night_audit.retention VALUES (NULL, \(retention))")
+      try await shop.execute(
+        "DELETE FROM night_audit.retention; INSERT INTO night_audit.retention VALUES (NULL, \(retention))")
       #expect(try await shop.value(removed, as: .writer) == "true", "\(retention)")
     }
     #expect(try await shop.value("SELECT count(*) FROM night_audit.trail WHERE content LIKE '%\"removed\"%'") == "0")
@@ -144,7 +145,8 @@ import Testing
   @Test func anEventOfNobodyIsRefused() async throws {
     let shop = try await auditedShop()
     await expectRefused(
-      ["opened", "reopened", "kept_open", "changed", "closed", "forgotten", "returned", "owner", "status", "remark"].map {
+      ["opened", "reopened", "kept_open", "changed", "closed", "forgotten", "returned", "owner", "status", "remark"].map
+      {
         Self.event($0, run: "NULL", digest: "NULL")
       } + [Self.event("status", run: "r.run_id", digest: "NULL")], in: shop)
     try await expectSound(shop)
@@ -166,7 +168,8 @@ import Testing
       VALUES ('dead', now(), gen_random_uuid(), 'opened', 'x')
       """, as: .writer)
     let verified = try await shop.nightAudit("verify")
-    #expect(verified.status == 0 && verified.output.contains("does not count, because no run recorded it"), "\(verified)")
+    #expect(
+      verified.status == 0 && verified.output.contains("does not count, because no run recorded it"), "\(verified)")
     try await expectSound(shop)
   }
 
@@ -189,11 +192,40 @@ import Testing
       let found = try await shop.nightAudit("verify")
       #expect(found.status == 70 && found.output.contains("differs from its events"), "\(change): \(found)")
       try await shop.execute(
-        "DELETE FROM night_audit.findings; INSERT INTO night_audit.findings SELECT * FROM public.kept; DROP TABLE public.kept")
+        "DELETE FROM night_audit.findings; INSERT INTO night_audit.findings SELECT * FROM public.kept; DROP TABLE public.kept"
+      )
     }
     // A night writes what it finds, whatever was forged.
     try await shop.execute("UPDATE night_audit.findings SET reason = 'x'", as: .writer)
     #expect([0, 3].contains(try await shop.nightAudit("run", "--as-of", "2026-11-21T03:00:00Z").status))
     try await expectSound(shop)
+  }
+
+  /// Claims and results of tie-outs belong to no run, and the next run that writes them covers them again.
+  @Test func changedClaimsAndTieOutsAreDetected() async throws {
+    let shop = try await auditedShop()
+    #expect(try await shop.value("SELECT count(*) FROM night_audit.claims") != "0")
+    for (change, table) in [
+      ("UPDATE night_audit.claims SET order_id = order_id || 'x'", "claims"),
+      (
+        "INSERT INTO night_audit.tie_out_periods (fiscal_period, currency, as_of) VALUES ('2026-11', 'USD', now())",
+        "tie_out_periods"
+      ),
+    ] {
+      try await shop.execute(change, as: .writer)
+      let found = try await shop.nightAudit("verify")
+      #expect(
+        found.status == 70 && found.output.contains("night_audit.\(table) is not as entry"), "\(change): \(found)")
+      if table == "claims" {
+        // A narrowed run writes no claims, and does not cover what it did not write.
+        _ = try await shop.nightAudit("run", "--as-of", "2026-11-20T04:00:00Z", "--user", "x", "--offline")
+        #expect(try await shop.nightAudit("verify").status == 70)
+        #expect([0, 3].contains(try await shop.nightAudit("run", "--as-of", "2026-11-21T03:00:00Z").status))
+      } else {
+        try await shop.execute("DELETE FROM night_audit.tie_out_periods", as: .writer)
+      }
+      let verified = try await shop.nightAudit("verify")
+      #expect(verified.status == 0, "\(change): \(verified)")
+    }
   }
 }
