@@ -12,6 +12,8 @@ DECLARE
   append_only constant text[] := ARRAY['runs', 'evidence', 'answers', 'finding_events', 'run_events'];
   read_only constant text[] := ARRAY['schema_migrations', 'trail', 'retention'];
   inserts text := '';
+  -- A superuser maintains the schema of another role, which keeps it with all that a migration created.
+  is_apart boolean := false;
   -- A trigger function runs for the tables that have it. Who may call it could make a trigger of another table run it.
   triggers text := (SELECT string_agg(p.oid::regprocedure::text, ', ') FROM pg_proc p
     WHERE p.pronamespace = 'night_audit'::regnamespace AND p.prorettype = 'trigger'::regtype);
@@ -33,7 +35,8 @@ BEGIN
       SELECT grantee, privilege_type FROM aclexplode(c.relacl)
       UNION SELECT x.grantee, x.privilege_type FROM pg_attribute t, aclexplode(t.attacl) x
       WHERE t.attrelid = c.oid) a
-    WHERE c.oid = 'night_audit.runs'::regclass AND a.privilege_type = 'INSERT' AND a.grantee NOT IN (0, c.relowner)
+    WHERE c.oid = 'night_audit.runs'::regclass AND a.privilege_type = 'INSERT'
+      AND a.grantee NOT IN (0, c.relowner, coalesce(to_regrole('night_audit_reader')::oid, 0))
   LOOP
     EXECUTE format('GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA night_audit TO %s', entry.grantee);
     EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM %s', triggers, entry.grantee);
@@ -44,10 +47,9 @@ BEGIN
       night_audit.schema_migrations FROM %s', entry.grantee);
     EXECUTE format('GRANT SELECT ON night_audit.trail, night_audit.retention TO %s', entry.grantee);
   END LOOP;
-  IF is_super AND keeper <> 'night_audit_owner' AND keeper <> current_user THEN
-    RETURN;
-  END IF;
-  IF is_super THEN
+  IF is_super AND keeper NOT IN ('night_audit_owner', current_user) THEN
+    is_apart := true;
+  ELSIF is_super THEN
     FOR entry IN SELECT * FROM (VALUES ('night_audit_owner'), ('night_audit_writer'), ('night_audit_reader')) r (name)
     LOOP
       -- Roles belong to the cluster: another database may create them at the same time.
@@ -62,23 +64,27 @@ BEGIN
     OR to_regrole('night_audit_reader') IS NULL THEN
     RETURN;
   END IF;
-  IF keeper <> 'night_audit_owner' THEN
+  IF NOT is_apart AND keeper <> 'night_audit_owner' THEN
     ALTER SCHEMA night_audit OWNER TO night_audit_owner;
+    keeper := 'night_audit_owner';
   END IF;
   FOR entry IN
-    SELECT format('ALTER %s night_audit.%I OWNER TO night_audit_owner',
-        CASE c.relkind WHEN 'v' THEN 'VIEW' WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END, c.relname) AS command
+    SELECT format('ALTER %s night_audit.%I OWNER TO %I',
+        CASE c.relkind WHEN 'v' THEN 'VIEW' WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END, c.relname, keeper) AS command
     FROM pg_class c
     WHERE c.relnamespace = 'night_audit'::regnamespace AND c.relkind IN ('r', 'p', 'v', 'S')
-      AND c.relowner <> 'night_audit_owner'::regrole
+      AND pg_get_userbyid(c.relowner) <> keeper
       AND NOT EXISTS (SELECT 1 FROM pg_depend d WHERE d.objid = c.oid AND d.classid = 'pg_class'::regclass
         AND d.deptype IN ('a', 'i') AND c.relkind = 'S')
     UNION ALL
-    SELECT format('ALTER FUNCTION %s OWNER TO night_audit_owner', p.oid::regprocedure) FROM pg_proc p
-    WHERE p.pronamespace = 'night_audit'::regnamespace AND p.proowner <> 'night_audit_owner'::regrole
+    SELECT format('ALTER ROUTINE %s OWNER TO %I', p.oid::regprocedure, keeper) FROM pg_proc p
+    WHERE p.pronamespace = 'night_audit'::regnamespace AND pg_get_userbyid(p.proowner) <> keeper
   LOOP
     EXECUTE entry.command;
   END LOOP;
+  IF is_apart THEN
+    RETURN;
+  END IF;
   GRANT USAGE ON SCHEMA night_audit TO night_audit_writer, night_audit_reader;
   GRANT SELECT ON ALL TABLES IN SCHEMA night_audit TO night_audit_writer;
   GRANT USAGE ON ALL SEQUENCES IN SCHEMA night_audit TO night_audit_writer;

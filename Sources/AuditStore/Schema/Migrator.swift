@@ -16,6 +16,12 @@ package struct Migrator {
     Migration(version: 1, name: "schema", sql: String(decoding: PackageResources._001_schema_sql, as: UTF8.self))
   ]
 
+  /// Creates the table of applied migrations.
+  static let ledger = """
+    CREATE TABLE IF NOT EXISTS night_audit.schema_migrations (
+      version integer PRIMARY KEY, name text NOT NULL, sha256 text NOT NULL, applied_at timestamptz NOT NULL DEFAULT now())
+    """
+
   package static let lockKey: (Int64, Int64) = (0x6E69_6768, 0x6D69_6772)
 
   /// Applies missing migrations and restores changed definitions. Safe to repeat and to run concurrently. Throws 55P03
@@ -30,12 +36,7 @@ package struct Migrator {
       if try connection.execute("SELECT to_regnamespace('night_audit') IS NULL").single().bool(0) {
         try connection.executeScript("CREATE SCHEMA night_audit")
       }
-      try connection.executeScript(
-        """
-        CREATE TABLE IF NOT EXISTS night_audit.schema_migrations (
-          version integer PRIMARY KEY, name text NOT NULL, sha256 text NOT NULL,
-          applied_at timestamptz NOT NULL DEFAULT now())
-        """)
+      try connection.executeScript(ledger)
       var applied: [String] = []
       let present = try versions(connection)
       if let newest = present.keys.max(), newest > migrations.map(\.version).max() ?? 0 {

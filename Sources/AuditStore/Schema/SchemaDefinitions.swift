@@ -1,13 +1,15 @@
 import Postgres
 
-/// Functions, triggers, views and rights of the schema, as the migrations define them. The server compares them with
-/// its own definitions. Nothing about them is stored, so a change cannot hide itself.
+/// Tables, functions, triggers, views, owners and rights of the schema, as the migrations define them. The server compares
+/// them with its own definitions. Nothing about them is stored, so a change cannot hide itself.
 package struct SchemaDefinitions {
   package struct Difference: Hashable, Sendable {
     package var object: String
     package var problem: String
     /// Statements that restore it; empty if a person has to decide.
     package var remedies: [String]
+    /// True for a function that the migrations do not create.
+    package var isForeignFunction = false
 
     package var description: String {
       remedies.isEmpty ? problem : "\(problem); run as the owner of the schema: night-audit init"
@@ -32,7 +34,11 @@ package struct SchemaDefinitions {
     var object: String { "trigger \(name) of night_audit.\(table)" }
   }
 
+  /// By name: no two functions of the migrations have the same one.
   private var functions: [String: String] = [:]
+  /// Statements that create and alter tables, except for partitions.
+  private var tables = [Migrator.ledger]
+  private var sequences: [String] = []
   private var triggers: [(trigger: Trigger, statement: String)] = []
   /// In the order of migrations: a view follows the views that it reads.
   private var views: [(name: String, query: String)] = []
@@ -41,6 +47,10 @@ package struct SchemaDefinitions {
     for statement in migrations.flatMap({ SQLScript.statements($0.sql) }) {
       if let match = statement.prefixMatch(of: /CREATE (?:OR REPLACE )?FUNCTION night_audit\.(\w+)/) {
         functions[String(match.1)] = statement
+      } else if statement.prefixMatch(of: /(?:CREATE|ALTER) TABLE night_audit\./) != nil {
+        if !statement.contains(" PARTITION OF ") { tables.append(statement) }
+      } else if let match = statement.prefixMatch(of: /CREATE SEQUENCE night_audit\.(\w+)/) {
+        sequences.append(String(match.1))
       } else if let trigger = Trigger(SQLScript.onOneLine(statement)) {
         triggers.append((trigger, statement))
       } else if let match = statement.prefixMatch(of: /CREATE (?:OR REPLACE )?VIEW night_audit\.(\w+) AS\s/) {
@@ -76,35 +86,179 @@ package struct SchemaDefinitions {
     return Set(restored).sorted()
   }
 
-  private func differencesInTransaction(
+  func differencesInTransaction(
     _ connection: borrowing BlockingConnection
   ) throws(PostgresError) -> [Difference] {
-    try functionDifferences(connection) + triggerDifferences(connection) + viewDifferences(connection)
-      + privilegeDifferences(connection)
+    let others = try triggerDifferences(connection) + privilegeDifferences(connection) + ownerDifferences(connection)
+    // Without this right the comparison is skipped; the doctor reports that.
+    let mayCompare = try connection.execute("SELECT has_database_privilege(current_database(), 'TEMPORARY')")
+    guard try mayCompare.single().bool(0) else { return others }
+    return try functionDifferences(connection) + viewDifferences(connection) + tableDifferences(connection) + others
+  }
+
+  /// Runs statements that create temporary objects, and undoes them after `body`.
+  private static func withTemporary<Result>(
+    _ statements: [String], _ connection: borrowing BlockingConnection,
+    _ body: (borrowing BlockingConnection) throws(PostgresError) -> Result
+  ) throws(PostgresError) -> Result {
+    try connection.executeScript("SAVEPOINT comparison; SET LOCAL check_function_bodies = off")
+    for statement in statements { try connection.executeScript(statement) }
+    let result = try body(connection)
+    try connection.executeScript("ROLLBACK TO SAVEPOINT comparison")
+    return result
+  }
+
+  // MARK: - Tables
+
+  /// SQL: columns, defaults and constraints of the tables in a schema. Partitions follow their parents.
+  private static func definitions(of schema: String) -> String {
+    let tables = "c.relnamespace = \(schema) AND c.relkind IN ('r', 'p') AND NOT c.relispartition"
+    return """
+      SELECT c.relname::text AS relation, 'column' AS kind, quote_ident(a.attname) AS item,
+        concat_ws(' ', format_type(a.atttypid, a.atttypmod), nullif(a.attcollation, 0::oid)::regcollation::text,
+          CASE WHEN a.attnotnull THEN 'NOT NULL' END, nullif(a.attidentity::text, ''), nullif(a.attgenerated::text, ''))
+          AS definition
+      FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped WHERE \(tables)
+      UNION ALL
+      SELECT c.relname::text, 'default', quote_ident(a.attname), pg_get_expr(d.adbin, d.adrelid)
+      FROM pg_class c JOIN pg_attrdef d ON d.adrelid = c.oid
+      JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = d.adnum WHERE \(tables)
+      UNION ALL
+      SELECT c.relname::text, 'constraint', quote_ident(k.conname),
+        regexp_replace(pg_get_constraintdef(k.oid), '(night_audit|pg_temp[_0-9]*)[.]', '', 'g')
+      FROM pg_class c JOIN pg_constraint k ON k.conrelid = c.oid AND k.contype IN ('c', 'p', 'u', 'f', 'x') WHERE \(tables)
+      """
+  }
+
+  private func tableDifferences(_ connection: borrowing BlockingConnection) throws(PostgresError) -> [Difference] {
+    let known = views.map(\.name) + sequences
+    let copies = tables.map { statement in
+      statement.replacing(/(TABLE|EXISTS|REFERENCES) night_audit\./) { "\($0.1) pg_temp." }
+    }
+    return try Self.withTemporary(copies, connection) { connection throws(PostgresError) in
+      let foreign = try connection.execute(
+        """
+        SELECT format('%I.%I', n.nspname, c.relname), CASE c.relkind WHEN 'v' THEN 'VIEW' WHEN 'm' THEN 'MATERIALIZED VIEW'
+          WHEN 'S' THEN 'SEQUENCE' WHEN 'f' THEN 'FOREIGN TABLE' ELSE 'TABLE' END
+        FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+        LEFT JOIN pg_inherits h ON h.inhrelid = c.oid LEFT JOIN pg_class p ON p.oid = h.inhparent
+        WHERE c.relkind IN ('r', 'p', 'v', 'm', 'S', 'f')
+          AND (n.nspname = 'night_audit' OR p.relnamespace = 'night_audit'::regnamespace)
+          AND NOT (n.nspname = 'night_audit' AND (c.relname = ANY ($1)
+            OR c.relispartition AND p.relname IN ('evidence', 'answers')
+            OR c.relkind IN ('r', 'p') AND h.inhrelid IS NULL AND EXISTS (SELECT FROM pg_class w
+              WHERE w.relnamespace = pg_my_temp_schema() AND w.relname = c.relname)
+            OR c.relkind = 'S' AND EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass
+              AND d.objid = c.oid AND d.deptype = 'i')))
+        ORDER BY 1
+        """, [.textArray(known.map { $0 })]
+      ).map { row throws(PostgresError) in
+        let (name, kind) = (try row.text(0), try row.text(1))
+        return Difference(
+          object: name,
+          problem: "does not belong to night-audit; drop it if it is not needed: DROP \(kind) \(name)", remedies: [])
+      }
+      return try foreign
+        + connection.execute(
+          """
+          SELECT coalesce(f.relation, w.relation), coalesce(f.kind, w.kind), coalesce(f.item, w.item), f.definition,
+            w.definition
+          FROM (\(Self.definitions(of: "'night_audit'::regnamespace"))) f
+          FULL JOIN (\(Self.definitions(of: "pg_my_temp_schema()"))) w
+            ON w.relation = f.relation AND w.kind = f.kind AND w.item = f.item
+          WHERE f.definition IS DISTINCT FROM w.definition AND EXISTS (SELECT FROM pg_class c
+            WHERE c.relnamespace = pg_my_temp_schema() AND c.relname = coalesce(f.relation, w.relation))
+          ORDER BY 1, 2, 3
+          """
+        ).map { row throws(PostgresError) in try Self.difference(row) }
+    }
+  }
+
+  /// A column, default or constraint that differs. A person restores it, because rows may contradict it.
+  private static func difference(_ row: PostgresRow) throws(PostgresError) -> Difference {
+    let (table, kind, item) = ("night_audit.\(try row.text(0))", try row.text(1), try row.text(2))
+    let (found, wanted) = (try row.optionalText(3), try row.optionalText(4))
+    let isConstraint = kind == "constraint"
+    let drop = isConstraint ? "DROP CONSTRAINT \(item)" : "ALTER COLUMN \(item) DROP DEFAULT"
+    guard let wanted else {
+      let remedy = kind == "column" ? "DROP COLUMN \(item)" : drop
+      return Difference(
+        object: table,
+        problem: "its \(kind) \(item) does not belong to night-audit; run: ALTER TABLE \(table) \(remedy)", remedies: []
+      )
+    }
+    if kind == "column" {
+      return Difference(object: table, problem: "its column \(item) is missing, or is not \(wanted)", remedies: [])
+    }
+    let definition = wanted.replacing("REFERENCES ", with: "REFERENCES night_audit.")
+    let restoring =
+      isConstraint
+      ? (found == nil ? "" : "\(drop), ") + "ADD CONSTRAINT \(item) \(definition)"
+      : "ALTER COLUMN \(item) SET DEFAULT \(definition)"
+    return Difference(
+      object: table,
+      problem: "its \(kind) \(item) is missing, or was changed; run: ALTER TABLE \(table) \(restoring)", remedies: [])
+  }
+
+  // MARK: - Owners
+
+  private func ownerDifferences(_ connection: borrowing BlockingConnection) throws(PostgresError) -> [Difference] {
+    try connection.execute(
+      """
+      SELECT o.object, format('belongs to %s instead of the owner of the schema; run: ALTER %s OWNER TO %s',
+        o.owner::regrole, o.alter, n.nspowner::regrole)
+      FROM pg_namespace n CROSS JOIN LATERAL (
+        SELECT format('night_audit.%I', c.relname) AS object, c.relowner AS owner,
+          format('%s night_audit.%I', CASE c.relkind WHEN 'v' THEN 'VIEW' WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END,
+            c.relname) AS alter
+        FROM pg_class c WHERE c.relnamespace = n.oid AND c.relkind IN ('r', 'p', 'v', 'S')
+        UNION ALL
+        SELECT 'function ' || p.oid::regprocedure, p.proowner, 'FUNCTION ' || p.oid::regprocedure
+        FROM pg_proc p WHERE p.pronamespace = n.oid) o
+      WHERE n.nspname = 'night_audit' AND o.owner <> n.nspowner ORDER BY 1
+      """
+    ).map { row throws(PostgresError) in
+      Difference(object: try row.text(0), problem: try row.text(1), remedies: [])
+    }
   }
 
   // MARK: - Functions
 
+  /// SQL: the functions in a schema, by name and types of arguments, with all that decides what they do.
+  private static func functions(of schema: String) -> String {
+    """
+    SELECT p.oid, format('%I(%s)', p.proname, oidvectortypes(p.proargtypes)) AS signature,
+      ROW(p.prosrc, p.prolang, p.prokind, p.prosecdef, p.proconfig, p.provolatile, p.proisstrict, p.proretset, p.prorettype,
+        p.proleakproof, p.proparallel, pg_get_function_arguments(p.oid))::text AS definition
+    FROM pg_proc p WHERE p.pronamespace = \(schema)
+    """
+  }
+
   private func functionDifferences(_ connection: borrowing BlockingConnection) throws(PostgresError) -> [Difference] {
-    let rows = try connection.execute(
-      """
-      SELECT proname::text, prosrc, prosecdef, coalesce(proconfig::text[], '{}') @> ARRAY['search_path=pg_catalog, pg_temp']
-      FROM pg_proc WHERE pronamespace = 'night_audit'::regnamespace
-      """)
-    var found: [String: (body: String, isDefiner: Bool, isPinned: Bool)] = [:]
-    for row in rows { found[try row.text(0)] = (try row.text(1), try row.bool(2), try row.bool(3)) }
-    return functions.sorted { $0.key < $1.key }.compactMap { name, statement in
-      let parts = statement.split(separator: "$$", omittingEmptySubsequences: false)
-      guard parts.count == 3 else { return nil }
-      if let function = found[name], function.body == parts[1], function.isPinned,
-        function.isDefiner == parts[0].contains("SECURITY DEFINER")
-      {
-        return nil
+    let header = /^CREATE (?:OR REPLACE )?FUNCTION night_audit\./
+    let copies = functions.values.map { $0.replacing(header, with: "CREATE FUNCTION pg_temp.") }
+    let rows = try Self.withTemporary(copies, connection) { connection throws(PostgresError) in
+      try connection.execute(
+        """
+        SELECT coalesce(f.signature, w.signature), f.oid::regprocedure::text, w.oid IS NULL
+        FROM (\(Self.functions(of: "'night_audit'::regnamespace"))) f
+        FULL JOIN (\(Self.functions(of: "pg_my_temp_schema()"))) w ON w.signature = f.signature
+        WHERE f.definition IS DISTINCT FROM w.definition ORDER BY 1
+        """)
+    }
+    return try rows.map { row throws(PostgresError) in
+      let (signature, found) = (try row.text(0), try row.optionalText(1))
+      let object = "function \(found ?? "night_audit.\(signature)")"
+      if try row.bool(2) {
+        return Difference(
+          object: object,
+          problem: "does not belong to night-audit; drop it if it is not needed: DROP ROUTINE \(found ?? signature)",
+          remedies: [], isForeignFunction: true)
       }
-      let remedy = statement.replacing(/^CREATE (?:OR REPLACE )?FUNCTION/, with: "CREATE OR REPLACE FUNCTION")
+      let statement = functions[String(signature.prefix { $0 != "(" })] ?? ""
       return Difference(
-        object: "function night_audit.\(name)", problem: found[name] == nil ? "is missing" : "was changed",
-        remedies: [remedy])
+        object: object, problem: found == nil ? "is missing" : "was changed",
+        remedies: [statement.replacing(header, with: "CREATE OR REPLACE FUNCTION night_audit.")])
     }
   }
 
@@ -178,9 +332,6 @@ package struct SchemaDefinitions {
   // MARK: - Views
 
   private func viewDifferences(_ connection: borrowing BlockingConnection) throws(PostgresError) -> [Difference] {
-    // Without this right the comparison is skipped; the doctor reports that.
-    let mayCompare = try connection.execute("SELECT has_database_privilege(current_database(), 'TEMPORARY')")
-    guard try mayCompare.single().bool(0) else { return [] }
     var differences: [Difference] = []
     for (name, query) in views {
       let before = try connection.execute(
@@ -225,49 +376,65 @@ package struct SchemaDefinitions {
   // MARK: - Rights
 
   private func privilegeDifferences(_ connection: borrowing BlockingConnection) throws(PostgresError) -> [Difference] {
+    // Who may insert into `runs` is a writer, as in the script of the rights. Reading changes nothing, so that each role
+    // may be granted it.
     let rows = try connection.execute(
       """
       WITH relations AS (
-        SELECT c.oid, c.relname, c.relowner, c.relacl, c.relkind, c.relrowsecurity FROM pg_class c
-        WHERE c.relnamespace = 'night_audit'::regnamespace AND c.relkind IN ('r', 'p', 'v', 'S'))
-      SELECT DISTINCT format('night_audit.%I', c.relname), 'everybody may use it (PUBLIC)',
-        format('REVOKE ALL ON %s night_audit.%I FROM PUBLIC', CASE c.relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END,
-          c.relname)
-      FROM relations c CROSS JOIN LATERAL aclexplode(c.relacl) a WHERE a.grantee = 0
-      UNION
-      SELECT format('night_audit.%I', c.relname), 'everybody may use its column ' || t.attname || ' (PUBLIC)',
-        format('REVOKE ALL (%I) ON night_audit.%I FROM PUBLIC', t.attname, c.relname)
-      FROM relations c JOIN pg_attribute t ON t.attrelid = c.oid CROSS JOIN LATERAL aclexplode(t.attacl) a
-      WHERE a.grantee = 0
-      UNION
-      SELECT 'function ' || p.oid::regprocedure, 'everybody may call it (PUBLIC)',
-        format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', p.oid::regprocedure)
-      FROM pg_proc p CROSS JOIN LATERAL aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a
-      WHERE p.pronamespace = 'night_audit'::regnamespace AND a.grantee = 0
-      UNION
-      SELECT 'function ' || p.oid::regprocedure,
-        format('%s may make triggers of other tables run it', a.grantee::regrole),
-        format('REVOKE EXECUTE ON FUNCTION %s FROM %s', p.oid::regprocedure, a.grantee::regrole)
-      FROM pg_proc p CROSS JOIN LATERAL aclexplode(p.proacl) a
-      WHERE p.pronamespace = 'night_audit'::regnamespace AND p.prorettype = 'trigger'::regtype
-        AND a.grantee NOT IN (0, p.proowner)
-      UNION
-      SELECT 'schema night_audit', 'everybody may use it (PUBLIC)', 'REVOKE ALL ON SCHEMA night_audit FROM PUBLIC'
-      FROM pg_namespace n CROSS JOIN LATERAL aclexplode(n.nspacl) a WHERE n.nspname = 'night_audit' AND a.grantee = 0
-      UNION
-      SELECT format('night_audit.%I', c.relname),
-        format('%s may change what is only appended to', a.grantee::regrole),
-        format('REVOKE UPDATE, DELETE, TRUNCATE, TRIGGER ON night_audit.%I FROM %s', c.relname, a.grantee::regrole)
-      FROM relations c CROSS JOIN LATERAL aclexplode(c.relacl) a
-      WHERE c.relname IN ('runs', 'evidence', 'answers', 'finding_events', 'run_events', 'trail', 'retention',
-          'schema_migrations')
-        AND a.privilege_type IN ('UPDATE', 'DELETE', 'TRUNCATE', 'TRIGGER') AND a.grantee NOT IN (0, c.relowner)
-      UNION
-      SELECT format('night_audit.%I', c.relname), format('%s may write it', a.grantee::regrole),
-        format('REVOKE INSERT ON night_audit.%I FROM %s', c.relname, a.grantee::regrole)
-      FROM relations c CROSS JOIN LATERAL aclexplode(c.relacl) a
-      WHERE c.relname IN ('trail', 'retention', 'schema_migrations') AND a.privilege_type = 'INSERT'
-        AND a.grantee NOT IN (0, c.relowner)
+        SELECT c.oid, c.relname, c.relowner, c.relacl, c.relkind, c.relrowsecurity,
+          c.relname IN ('runs', 'evidence', 'answers', 'finding_events', 'run_events') AS is_append_only,
+          c.relkind IN ('r', 'p') AND NOT c.relispartition
+            AND c.relname NOT IN ('runs', 'evidence', 'answers', 'finding_events', 'run_events', 'trail', 'retention',
+              'schema_migrations') AS is_written
+        FROM pg_class c WHERE c.relnamespace = 'night_audit'::regnamespace AND c.relkind IN ('r', 'p', 'v', 'm', 'S', 'f')),
+      columns AS (
+        SELECT c.oid, c.relname, c.relowner, t.attname, t.attacl, c.is_written, c.is_append_only AND t.attidentity = ''
+          AND t.attname <> 'recorded_at' AND (c.relname <> 'runs' OR t.attname IN ('run_id', 'command', 'as_of',
+            'period_since', 'period_until', 'time_zone', 'configuration', 'is_nightly', 'host', 'version', 'process_id'))
+            AS is_appended
+        FROM relations c JOIN pg_attribute t ON t.attrelid = c.oid WHERE t.attacl IS NOT NULL),
+      writers AS (
+        SELECT a.grantee FROM relations c CROSS JOIN LATERAL aclexplode(c.relacl) a
+        WHERE c.relname = 'runs' AND a.privilege_type = 'INSERT'
+        UNION
+        SELECT a.grantee FROM columns c CROSS JOIN LATERAL aclexplode(c.attacl) a
+        WHERE c.relname = 'runs' AND a.privilege_type = 'INSERT'
+        EXCEPT SELECT oid FROM pg_roles WHERE rolname = 'night_audit_reader'),
+      granted AS (
+        SELECT 1 AS place, format('night_audit.%I', c.relname) AS object, NULL::name AS attname, c.relkind = 'S' AS is_special,
+          a.grantee, a.privilege_type, c.relowner AS owner,
+          a.privilege_type = 'SELECT' OR a.grantee IN (SELECT grantee FROM writers)
+            AND (c.is_written AND a.privilege_type IN ('INSERT', 'UPDATE', 'DELETE')
+              OR c.relkind = 'S' AND a.privilege_type = 'USAGE') AS is_due
+        FROM relations c CROSS JOIN LATERAL aclexplode(c.relacl) a
+        UNION ALL
+        SELECT 2, format('night_audit.%I', c.relname), c.attname, false, a.grantee, a.privilege_type, c.relowner,
+          a.privilege_type = 'SELECT' OR a.grantee IN (SELECT grantee FROM writers)
+            AND (c.is_written AND a.privilege_type IN ('INSERT', 'UPDATE') OR c.is_appended AND a.privilege_type = 'INSERT')
+        FROM columns c CROSS JOIN LATERAL aclexplode(c.attacl) a
+        UNION ALL
+        SELECT 3, p.oid::regprocedure::text, NULL, p.prorettype = 'trigger'::regtype, a.grantee, a.privilege_type, p.proowner,
+          a.grantee IN (SELECT grantee FROM writers) AND p.prorettype <> 'trigger'::regtype
+        FROM pg_proc p CROSS JOIN LATERAL aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a
+        WHERE p.pronamespace = 'night_audit'::regnamespace
+        UNION ALL
+        SELECT 4, 'night_audit', NULL, false, a.grantee, a.privilege_type, n.nspowner, a.privilege_type = 'USAGE'
+        FROM pg_namespace n CROSS JOIN LATERAL aclexplode(n.nspacl) a WHERE n.nspname = 'night_audit'),
+      surplus AS (
+        SELECT place, object, attname, is_special, grantee,
+          string_agg(privilege_type || coalesce(' (' || quote_ident(attname) || ')', ''), ', ' ORDER BY privilege_type)
+            AS rights,
+          CASE WHEN grantee = 0 THEN 'PUBLIC' ELSE grantee::regrole::text END AS role
+        FROM granted WHERE grantee <> owner AND (grantee = 0 OR NOT is_due)
+        GROUP BY place, object, attname, is_special, grantee)
+      SELECT CASE place WHEN 3 THEN 'function ' WHEN 4 THEN 'schema ' ELSE '' END || object,
+        CASE WHEN grantee = 0 THEN format('everybody may use it (PUBLIC): %s', rights)
+          WHEN place = 3 AND is_special THEN format('%s may make triggers of other tables run it', role)
+          ELSE format('%s has rights that night-audit does not grant: %s', role, rights) END,
+        format('REVOKE %s ON %s%s FROM %s', rights,
+          CASE place WHEN 3 THEN 'FUNCTION ' WHEN 4 THEN 'SCHEMA ' ELSE CASE WHEN is_special THEN 'SEQUENCE ' ELSE '' END END,
+          object, role)
+      FROM surplus
       UNION
       SELECT format('night_audit.%I', c.relname), 'row-level security may hide rows of it',
         format('ALTER TABLE night_audit.%I DISABLE ROW LEVEL SECURITY', c.relname)

@@ -98,16 +98,15 @@ struct OwnSchemaExamination {
     } catch let error as PostgresError where error.sqlState == SQLState.insufficientPrivilege {
       return [Diagnosis(subject: "schema night_audit", problem: "may not be used; \(try remedy(connection))")]
     }
-    let missing = try rights(connection)
+    let differences = try SchemaDefinitions().differences(connection)
+    let missing = try rights(connection, except: differences.filter(\.isForeignFunction).map(\.object))
     if !missing.isEmpty { return missing }
     let indexes = try SchemaIndex.missing(connection).map {
       Diagnosis(
         subject: "night_audit.\($0.name)",
         warning: "is missing, and nights take long without this index; run: \($0.statement)")
     }
-    let definitions = try SchemaDefinitions().differences(connection).map {
-      Diagnosis(subject: $0.object, problem: $0.description)
-    }
+    let definitions = differences.map { Diagnosis(subject: $0.object, problem: $0.description) }
     let state = try InterNightState.problems(on: connection).map {
       Diagnosis(subject: "state between nights", problem: "\($0); run: night-audit rebuild --write")
     }
@@ -153,8 +152,11 @@ struct OwnSchemaExamination {
     return [Diagnosis(subject: "schema night_audit", warning: warning)]
   }
 
-  /// Checks rights one by one, because `has_table_privilege` with a list is true for any of them.
-  private func rights(_ connection: borrowing BlockingConnection) throws -> [Diagnosis] {
+  /// Checks rights one by one, because `has_table_privilege` with a list is true for any of them. Nobody has to be granted
+  /// `foreign` functions.
+  private func rights(
+    _ connection: borrowing BlockingConnection, except foreign: [String]
+  ) throws -> [Diagnosis] {
     let rows = try connection.execute(
       """
       SELECT c.relname::text, string_agg(p.privilege, ', ' ORDER BY p.place)
@@ -169,14 +171,14 @@ struct OwnSchemaExamination {
       SELECT min(f.proname::text), 'EXECUTE ' || string_agg(f.oid::regprocedure::text, ', ' ORDER BY f.oid::regprocedure::text)
       FROM pg_proc f
       WHERE f.pronamespace = 'night_audit'::regnamespace AND f.prorettype <> 'trigger'::regtype
-        AND NOT has_function_privilege(f.oid, 'EXECUTE')
+        AND NOT has_function_privilege(f.oid, 'EXECUTE') AND 'function ' || f.oid::regprocedure <> ALL ($3)
       HAVING count(*) > 0
       UNION ALL
       SELECT c.relname::text, 'USAGE' FROM pg_class c
       WHERE c.relnamespace = 'night_audit'::regnamespace
         AND CASE WHEN c.relkind = 'S' THEN NOT has_sequence_privilege(c.oid, 'USAGE, UPDATE') ELSE FALSE END
       ORDER BY 1
-      """, Self.kept)
+      """, Self.kept + [.textArray(foreign.map { $0 })])
     let role = try role(connection)
     var found: [Diagnosis] = []
     for row in rows {

@@ -36,7 +36,7 @@ package struct RunVerification: Sendable {
     let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit verify")
     let differences = try await session.withConnection { try SchemaDefinitions().differences($0) }
     await session.close()
-    if differences.isEmpty { return [Check("functions, triggers, views and rights of the schema")] }
+    if differences.isEmpty { return [Check("tables, functions, triggers, views, owners and rights of the schema")] }
     return differences.map { Check($0.object, problem: $0.description) }
   }
 

@@ -79,15 +79,37 @@ import Testing
       ("DROP TRIGGER no_truncate ON night_audit.evidence_first", "trigger no_truncate of night_audit.evidence_first"),
       (
         "CREATE OR REPLACE FUNCTION night_audit.refuse_change() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'",
-        "function night_audit.refuse_change"
+        "function night_audit.refuse_change()"
       ),
-      ("ALTER FUNCTION night_audit.write_run(uuid, jsonb) SECURITY INVOKER", "function night_audit.write_run"),
-      ("ALTER FUNCTION night_audit.write_run(uuid, jsonb) RESET search_path", "function night_audit.write_run"),
+      (
+        "ALTER FUNCTION night_audit.write_run(uuid, jsonb) SECURITY INVOKER",
+        "function night_audit.write_run(uuid,jsonb)"
+      ),
+      (
+        "ALTER FUNCTION night_audit.write_run(uuid, jsonb) RESET search_path",
+        "function night_audit.write_run(uuid,jsonb)"
+      ),
+      (
+        "ALTER FUNCTION night_audit.cover_answers(uuid) SET client_encoding = 'LATIN1'",
+        "function night_audit.cover_answers(uuid)"
+      ),
+      ("DROP FUNCTION night_audit.record_adopted(uuid[])", "function night_audit.record_adopted(uuid[])"),
       ("GRANT ALL ON ALL TABLES IN SCHEMA night_audit TO PUBLIC", "night_audit.findings"),
       ("GRANT UPDATE (status) ON night_audit.findings TO PUBLIC", "night_audit.findings"),
       ("GRANT CREATE ON SCHEMA night_audit TO PUBLIC", "schema night_audit"),
       ("GRANT UPDATE, TRUNCATE ON night_audit.evidence TO night_audit_reader", "night_audit.evidence"),
       ("GRANT INSERT ON night_audit.trail TO night_audit_reader", "night_audit.trail"),
+      ("GRANT INSERT ON night_audit.evidence TO night_audit_writer", "night_audit.evidence"),
+      ("GRANT UPDATE (revoked_at) ON night_audit.evidence TO night_audit_writer", "night_audit.evidence"),
+      ("GRANT UPDATE ON night_audit.evidence_first TO night_audit_writer", "night_audit.evidence_first"),
+      ("GRANT INSERT (started_at) ON night_audit.runs TO night_audit_writer", "night_audit.runs"),
+      ("GRANT INSERT (run_id) ON night_audit.runs TO night_audit_reader", "night_audit.runs"),
+      ("GRANT UPDATE (at_stake) ON night_audit.findings TO night_audit_reader", "night_audit.findings"),
+      ("GRANT CREATE ON SCHEMA night_audit TO night_audit_writer", "schema night_audit"),
+      (
+        "GRANT EXECUTE ON FUNCTION night_audit.write_run(uuid, jsonb) TO night_audit_reader",
+        "function night_audit.write_run(uuid,jsonb)"
+      ),
       ("ALTER TABLE night_audit.findings ENABLE ROW LEVEL SECURITY", "night_audit.findings"),
     ]
     let database = try await PrivatePostgres.shared().createDatabase()
@@ -104,6 +126,42 @@ import Testing
       }
       let isReadable = "SELECT has_table_privilege('night_audit_reader', 'night_audit.bi_runs', 'SELECT')"
       #expect(try connection.execute(isReadable).single().bool(0))
+      // What rows may contradict is reported with the statement that restores it.
+      for (change, object, remedy) in [
+        (
+          "ALTER TABLE night_audit.evidence DROP CONSTRAINT evidence_check", "night_audit.evidence",
+          "run: ALTER TABLE night_audit.evidence ADD CONSTRAINT evidence_check CHECK"
+        ),
+        (
+          "ALTER TABLE night_audit.answers ALTER COLUMN recorded_at SET DEFAULT '2000-01-01'", "night_audit.answers",
+          "run: ALTER TABLE night_audit.answers ALTER COLUMN recorded_at SET DEFAULT clock_timestamp()"
+        ),
+        (
+          "ALTER TABLE night_audit.run_events DROP CONSTRAINT run_events_run_id_fkey", "night_audit.run_events",
+          "REFERENCES night_audit.runs(run_id) ON DELETE CASCADE"
+        ),
+        (
+          "ALTER TABLE night_audit.findings ADD COLUMN twist int", "night_audit.findings",
+          "run: ALTER TABLE night_audit.findings DROP COLUMN twist"
+        ),
+        (
+          "CREATE TABLE public.twisted () INHERITS (night_audit.claims)", "public.twisted", "DROP TABLE public.twisted"
+        ),
+        ("CREATE VIEW night_audit.bi_twist AS SELECT 1 AS n", "night_audit.bi_twist", "DROP VIEW night_audit.bi_twist"),
+        (
+          "CREATE FUNCTION night_audit.write_run(text) RETURNS void LANGUAGE sql SECURITY DEFINER AS 'SELECT'",
+          "function night_audit.write_run(text)", "DROP ROUTINE night_audit.write_run(text)"
+        ),
+        (
+          "ALTER TABLE night_audit.runs OWNER TO night_audit_writer", "night_audit.runs",
+          "run: ALTER TABLE night_audit.runs OWNER TO night_audit_owner"
+        ),
+      ] {
+        try connection.executeScript("BEGIN; \(change)")
+        let found = try SchemaDefinitions().differencesInTransaction(connection)
+        #expect(found.contains { $0.object == object && $0.problem.contains(remedy) }, "\(change): \(found)")
+        try connection.executeScript("ROLLBACK")
+      }
       // Foreign objects are reported, and left for a person to remove.
       try connection.executeScript(
         """

@@ -361,7 +361,8 @@ import TestSupport
 
   @Test func onlyExpiredFoldersAreRemoved() async throws {
     let shop = try await Rehearsal.sampleShop()
-    try await shop.execute("DELETE FROM night_audit.retention; INSERT INTO night_audit.retention (reports) VALUES ('2 days')")
+    try await shop.execute(
+      "DELETE FROM night_audit.retention; INSERT INTO night_audit.retention (reports) VALUES ('2 days')")
     let yaml = try shop.configuration() + "\n  retention: 2d\n"
     try yaml.write(toFile: shop.directory.file("night-audit.yaml"), atomically: true, encoding: .utf8)
     for day in 10...12 {

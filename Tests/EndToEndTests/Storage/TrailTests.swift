@@ -286,6 +286,7 @@ import Testing
       ALTER TABLE night_audit.answers DETACH PARTITION night_audit.answers_first; DROP TABLE night_audit.answers_first;
       CREATE TABLE night_audit.answers_2026_01 PARTITION OF night_audit.answers
         FOR VALUES FROM ('2026-01-01Z') TO ('2026-02-01Z');
+      ALTER TABLE night_audit.answers_2026_01 OWNER TO night_audit_owner;
       CREATE TRIGGER no_truncate BEFORE TRUNCATE ON night_audit.answers_2026_01
         FOR EACH STATEMENT EXECUTE FUNCTION night_audit.refuse_change();
       INSERT INTO night_audit.answers OVERRIDING SYSTEM VALUE SELECT * FROM public.moved; DROP TABLE public.moved;

@@ -43,6 +43,8 @@ struct DoctorTests {
       try SalesSchema.create("sales", owner)
       _ = try Migrator.migrate(owner)
       try owner.executeScript(Self.sound + Self.auditor)
+      // Makes the role a writer.
+      _ = try Migrator.migrate(owner)
       let database = try owner.execute("SELECT current_database()").single().text(0)
       try owner.executeScript(change.replacing("{database}", with: database))
     }
@@ -251,6 +253,11 @@ struct DoctorTests {
     Breakage(
       change: "REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA night_audit FROM auditor", subject: "night_audit.",
       remedy: "may not be called; run: GRANT EXECUTE ON FUNCTION night_audit.append_trail("),
+    Breakage(
+      change: """
+        CREATE FUNCTION night_audit.twist() RETURNS void LANGUAGE sql AS 'SELECT';
+        REVOKE ALL ON FUNCTION night_audit.twist() FROM PUBLIC
+        """, subject: "function night_audit.twist()", remedy: "DROP ROUTINE night_audit.twist()"),
     Breakage(
       change: "GRANT EXECUTE ON FUNCTION night_audit.record_run() TO auditor",
       subject: "function night_audit.record_run()",
