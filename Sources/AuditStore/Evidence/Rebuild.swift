@@ -14,7 +14,7 @@ package struct Rebuild {
     package var examples: [String] = []
     /// Problems, one sentence each: changed rows for later nights, and state that no run can have left.
     package var steering: [String] = []
-    /// The first fact that is not credible; it is not folded.
+    /// The first fact that is not credible and therefore not folded, or else the first event that does not count.
     package var uncounted: String?
     /// True if a problem remains that only a new night or re-check resolves.
     package var isNightNeeded = false
@@ -50,8 +50,9 @@ package struct Rebuild {
       var outcome = try compare(connection)
       let entries = try TrailVerification(entriesOn: connection).entries.map(\.content)
       let differences = try NightsTrail.differences(by: entries, on: connection)
-      outcome.uncounted = try EvidenceTable.firstUncounted(in: uncounted, on: connection)
-      let finding = try FindingsTrail.compare(by: entries, on: connection).problem
+      let findings = try FindingsTrail.compare(by: entries, on: connection)
+      let finding = findings.problem
+      outcome.uncounted = try EvidenceTable.firstUncounted(in: uncounted, on: connection) ?? findings.uncounted
       outcome.steering =
         differences.map { "\($0)" } + (try InterNightState.problems(on: connection)).map { "\($0)" }
         + (finding.map { [$0] } ?? [])

@@ -96,16 +96,12 @@ package struct SchemaDefinitions {
     return try functionDifferences(connection) + viewDifferences(connection) + tableDifferences(connection) + others
   }
 
-  /// Runs statements that create temporary objects, and undoes them after `body`.
-  private static func withTemporary<Result>(
-    _ statements: [String], _ connection: borrowing BlockingConnection,
-    _ body: (borrowing BlockingConnection) throws(PostgresError) -> Result
-  ) throws(PostgresError) -> Result {
+  /// Creates temporary objects, which the end of the savepoint `comparison` removes.
+  private static func create(
+    _ statements: [String], _ connection: borrowing BlockingConnection
+  ) throws(PostgresError) {
     try connection.executeScript("SAVEPOINT comparison; SET LOCAL check_function_bodies = off")
     for statement in statements { try connection.executeScript(statement) }
-    let result = try body(connection)
-    try connection.executeScript("ROLLBACK TO SAVEPOINT comparison")
-    return result
   }
 
   // MARK: - Tables
@@ -135,43 +131,45 @@ package struct SchemaDefinitions {
     let copies = tables.map { statement in
       statement.replacing(/(TABLE|EXISTS|REFERENCES) night_audit\./) { "\($0.1) pg_temp." }
     }
-    return try Self.withTemporary(copies, connection) { connection throws(PostgresError) in
-      let foreign = try connection.execute(
-        """
-        SELECT format('%I.%I', n.nspname, c.relname), CASE c.relkind WHEN 'v' THEN 'VIEW' WHEN 'm' THEN 'MATERIALIZED VIEW'
-          WHEN 'S' THEN 'SEQUENCE' WHEN 'f' THEN 'FOREIGN TABLE' ELSE 'TABLE' END
-        FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-        LEFT JOIN pg_inherits h ON h.inhrelid = c.oid LEFT JOIN pg_class p ON p.oid = h.inhparent
-        WHERE c.relkind IN ('r', 'p', 'v', 'm', 'S', 'f')
-          AND (n.nspname = 'night_audit' OR p.relnamespace = 'night_audit'::regnamespace)
-          AND NOT (n.nspname = 'night_audit' AND (c.relname = ANY ($1)
-            OR c.relispartition AND p.relname IN ('evidence', 'answers')
-            OR c.relkind IN ('r', 'p') AND h.inhrelid IS NULL AND EXISTS (SELECT FROM pg_class w
-              WHERE w.relnamespace = pg_my_temp_schema() AND w.relname = c.relname)
-            OR c.relkind = 'S' AND EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass
-              AND d.objid = c.oid AND d.deptype = 'i')))
-        ORDER BY 1
-        """, [.textArray(known.map { $0 })]
-      ).map { row throws(PostgresError) in
-        let (name, kind) = (try row.text(0), try row.text(1))
-        return Difference(
+    try Self.create(copies, connection)
+    let foreign = try connection.execute(
+      """
+      SELECT format('%I.%I', n.nspname, c.relname), CASE c.relkind WHEN 'v' THEN 'VIEW' WHEN 'm' THEN 'MATERIALIZED VIEW'
+        WHEN 'S' THEN 'SEQUENCE' WHEN 'f' THEN 'FOREIGN TABLE' ELSE 'TABLE' END
+      FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+      LEFT JOIN pg_inherits h ON h.inhrelid = c.oid LEFT JOIN pg_class p ON p.oid = h.inhparent
+      WHERE c.relkind IN ('r', 'p', 'v', 'm', 'S', 'f')
+        AND (n.nspname = 'night_audit' OR p.relnamespace = 'night_audit'::regnamespace)
+        AND NOT (n.nspname = 'night_audit' AND (c.relname = ANY ($1)
+          OR c.relispartition AND p.relname IN ('evidence', 'answers')
+          OR c.relkind IN ('r', 'p') AND h.inhrelid IS NULL AND EXISTS (SELECT FROM pg_class w
+            WHERE w.relnamespace = pg_my_temp_schema() AND w.relname = c.relname)
+          OR c.relkind = 'S' AND EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass
+            AND d.objid = c.oid AND d.deptype = 'i')))
+      ORDER BY 1
+      """, [.textArray(known.map { $0 })])
+    let changed = try connection.execute(
+      """
+      SELECT coalesce(f.relation, w.relation), coalesce(f.kind, w.kind), coalesce(f.item, w.item), f.definition,
+        w.definition
+      FROM (\(Self.definitions(of: "'night_audit'::regnamespace"))) f
+      FULL JOIN (\(Self.definitions(of: "pg_my_temp_schema()"))) w
+        ON w.relation = f.relation AND w.kind = f.kind AND w.item = f.item
+      WHERE f.definition IS DISTINCT FROM w.definition AND EXISTS (SELECT FROM pg_class c
+        WHERE c.relnamespace = pg_my_temp_schema() AND c.relname = coalesce(f.relation, w.relation))
+      ORDER BY 1, 2, 3
+      """)
+    try connection.executeScript("ROLLBACK TO SAVEPOINT comparison")
+    var differences: [Difference] = []
+    for row in foreign {
+      let (name, kind) = (try row.text(0), try row.text(1))
+      differences.append(
+        Difference(
           object: name,
-          problem: "does not belong to night-audit; drop it if it is not needed: DROP \(kind) \(name)", remedies: [])
-      }
-      return try foreign
-        + connection.execute(
-          """
-          SELECT coalesce(f.relation, w.relation), coalesce(f.kind, w.kind), coalesce(f.item, w.item), f.definition,
-            w.definition
-          FROM (\(Self.definitions(of: "'night_audit'::regnamespace"))) f
-          FULL JOIN (\(Self.definitions(of: "pg_my_temp_schema()"))) w
-            ON w.relation = f.relation AND w.kind = f.kind AND w.item = f.item
-          WHERE f.definition IS DISTINCT FROM w.definition AND EXISTS (SELECT FROM pg_class c
-            WHERE c.relnamespace = pg_my_temp_schema() AND c.relname = coalesce(f.relation, w.relation))
-          ORDER BY 1, 2, 3
-          """
-        ).map { row throws(PostgresError) in try Self.difference(row) }
+          problem: "does not belong to night-audit; drop it if it is not needed: DROP \(kind) \(name)", remedies: []))
     }
+    for row in changed { differences.append(try Self.difference(row)) }
+    return differences
   }
 
   /// A column, default or constraint that differs. A person restores it, because rows may contradict it.
@@ -237,16 +235,16 @@ package struct SchemaDefinitions {
   private func functionDifferences(_ connection: borrowing BlockingConnection) throws(PostgresError) -> [Difference] {
     let header = /^CREATE (?:OR REPLACE )?FUNCTION night_audit\./
     let copies = functions.values.map { $0.replacing(header, with: "CREATE FUNCTION pg_temp.") }
-    let rows = try Self.withTemporary(copies, connection) { connection throws(PostgresError) in
-      try connection.execute(
-        """
-        SELECT coalesce(f.signature, w.signature), f.oid::regprocedure::text, w.oid IS NULL
-        FROM (\(Self.functions(of: "'night_audit'::regnamespace"))) f
-        FULL JOIN (\(Self.functions(of: "pg_my_temp_schema()"))) w ON w.signature = f.signature
-        WHERE f.definition IS DISTINCT FROM w.definition ORDER BY 1
-        """)
-    }
-    return try rows.map { row throws(PostgresError) in
+    try Self.create(copies, connection)
+    let rows = try connection.execute(
+      """
+      SELECT coalesce(f.signature, w.signature), f.oid::regprocedure::text, w.oid IS NULL
+      FROM (\(Self.functions(of: "'night_audit'::regnamespace"))) f
+      FULL JOIN (\(Self.functions(of: "pg_my_temp_schema()"))) w ON w.signature = f.signature
+      WHERE f.definition IS DISTINCT FROM w.definition ORDER BY 1
+      """)
+    try connection.executeScript("ROLLBACK TO SAVEPOINT comparison")
+    return try rows.map { row throws(PostgresError) -> Difference in
       let (signature, found) = (try row.text(0), try row.optionalText(1))
       let object = "function \(found ?? "night_audit.\(signature)")"
       if try row.bool(2) {

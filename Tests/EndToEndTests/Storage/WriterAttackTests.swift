@@ -197,7 +197,7 @@ import Testing
     }
     // A night writes what it finds, whatever was forged.
     try await shop.execute("UPDATE night_audit.findings SET reason = 'x'", as: .writer)
-    #expect([0, 3].contains(try await shop.nightAudit("run", "--as-of", "2026-11-21T03:00:00Z").status))
+    #expect([0, 3].contains(try await shop.nightAudit("run", "--as-of", Rehearsal.asOf).status))
     try await expectSound(shop)
   }
 
