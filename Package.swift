@@ -256,8 +256,8 @@ let package = Package(
     .testTarget(
       name: "EndToEndTests",
       dependencies: [
-        "AppStore", "AuditStore", "Auditing", "NightAudit", "Reconciliation", "Reporting", "SampleWorlds", "TestSupport", "Postgres",
-        "night-audit", "app-store-simulator",
+        "AppStore", "AuditStore", "Auditing", "NightAudit", "Reconciliation", "Reporting", "SampleWorlds",
+        "TestSupport", "Postgres", "night-audit", "app-store-simulator",
         .product(name: "AsyncHTTPClient", package: "async-http-client"),
         .product(name: "Crypto", package: "swift-crypto"),
         .product(name: "NIOCore", package: "swift-nio"),
