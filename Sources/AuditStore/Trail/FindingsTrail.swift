@@ -69,7 +69,7 @@ package enum FindingsTrail {
       """
       WITH marks AS MATERIALIZED (SELECT * FROM unnest($1::text[]::uuid[], $2::bigint[]) m (run_id, last_event)),
       events AS MATERIALIZED (\(events)), derived AS MATERIALIZED (\(derived)),
-      opened_or_closed AS MATERIALIZED (
+      dated AS MATERIALIZED (
         SELECT finding_id, event, as_of FROM events
         WHERE counts AND event IN ('opened', 'closed') AND NOT is_of_forgotten_run),
       stored AS MATERIALIZED (
@@ -81,12 +81,12 @@ package enum FindingsTrail {
         LEFT JOIN derived d ON d.finding_id = f.finding_id
           AND (d.owner, d.remark, d.due, d.acceptance, d.status)
             IS NOT DISTINCT FROM (f.owner, f.remark, f.due::text, f.acceptance, f.status)
-        LEFT JOIN opened_or_closed opened ON opened.finding_id = f.finding_id AND opened.event = 'opened' AND opened.as_of = f.first_seen
-        LEFT JOIN opened_or_closed closed ON closed.finding_id = f.finding_id AND closed.event = 'closed' AND closed.as_of = f.closed_at
+        LEFT JOIN dated opened ON opened.finding_id = f.finding_id AND opened.event = 'opened' AND opened.as_of = f.first_seen
+        LEFT JOIN dated closed ON closed.finding_id = f.finding_id AND closed.event = 'closed' AND closed.as_of = f.closed_at
         WHERE d.finding_id IS NULL OR s.finding_id IS NULL OR opened.finding_id IS NULL
           OR f.closed_at IS NOT NULL AND closed.finding_id IS NULL
         UNION ALL
-        SELECT e.finding_id FROM opened_or_closed e LEFT JOIN night_audit.findings f USING (finding_id)
+        SELECT e.finding_id FROM dated e LEFT JOIN night_audit.findings f USING (finding_id)
         WHERE e.event = 'opened' AND f.finding_id IS NULL)
       SELECT (SELECT min(finding_id) FROM odd), (SELECT min(event_id) FROM events WHERE NOT counts),
         (SELECT count(*) FROM night_audit.findings)
