@@ -56,14 +56,14 @@ public struct Matching {
 
   private mutating func findLinks() {
     let isAnyRejected = claimants.contains { $0.proofValidity != .notAllRejected }
-    let proven = isAnyRejected ? Set(claimants.lazy.flatMap(\.proven).map(\.key)) : []
+    let proven = isAnyRejected ? Set(claimants.lazy.flatMap(\.proven).map(\.purchaseKey)) : []
     for (index, claimant) in claimants.enumerated() where !isAbsent[index] {
       let orderId = claimant.order.orderId
       var stated: TransactionRecord?
       if let target = claimant.named(rules: rules) {
         let eligibility = claimant.eligibility(ofStated: target, rules: rules)
         let isLinked = claims[orderId]?.take(named: target, eligibility, validity: claimant.proofValidity) ?? false
-        if isLinked, claimant.isStatedIDLink(isProvenByOthers: proven.contains(target.key)) { stated = target }
+        if isLinked, claimant.isStatedIDLink(isProvenByOthers: proven.contains(target.purchaseKey)) { stated = target }
       } else if let open = claimant.pendingStatedTransaction {
         claims[orderId]?.named = open
       }

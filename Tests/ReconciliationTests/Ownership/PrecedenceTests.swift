@@ -8,7 +8,7 @@ import Testing
   @Test(arguments: rows)
   func owner(row: Case<String>) {
     let facts = row.scene.world.matchedFacts().orders
-    let owners = facts.values.filter { $0.claims.owned.contains { $0.transactionId == "T1" } }.map(\.order.orderId.text)
+    let owners = facts.values.filter { $0.claims.owned.contains { $0.isOf("T1") } }.map(\.order.orderId.text)
     #expect(owners.joined(separator: ",") == row.expected)
   }
 
@@ -55,6 +55,14 @@ import Testing
       scene.named("forger", by: "thief", hours: -1, proof: .rejected(.signatureInvalid))
       scene.world.lookups["forger"] = .verified(nil)
       scene.proven("payer", by: "payer", names: false)
+    },
+    Case("a forged proof and a confirmed ID, beside a verified proof of another ID of the purchase", "payer") { scene in
+      let periods = ["T1", "T2"].map { scene.period($0) }
+      scene.named("forger", by: "thief", hours: 0, proof: .rejected(.signatureInvalid))
+      scene.world.lookups["forger"] = .verified(nil)
+      let time = scene.time
+      let payer = scene.order("payer", by: "payer") { $0.createdAt = time - .days(5) }
+      scene.signedProof("own", for: payer, of: periods[1])
     },
     Case("junk and a confirmed ID, beside a verified receipt with the ID", "payer") { scene in
       scene.named("junk", by: "thief", hours: -1, proof: .rejected(.malformed))
@@ -142,6 +150,14 @@ import Testing
 }
 
 extension ShopFixture {
+  /// A subscription period, which has one purchase whatever its ID.
+  fileprivate mutating func period(_ id: String) -> TransactionRecord {
+    transaction(id) { record in
+      (record.originalTransactionId, record.webOrderLineItemId) = ("T1", "W1")
+      record.expiresDate = ShopFixture.asOf + .days(9)
+    }
+  }
+
   /// T1, with the account token A1.
   fileprivate var record: TransactionRecord {
     mutating get {
