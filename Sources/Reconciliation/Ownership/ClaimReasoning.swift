@@ -64,8 +64,8 @@ public struct ClaimReasoning: Sendable {
       steps.append(Step(question: question, left: ids(left), because: because.capitalizedFirst))
     }
     narrow("Whose account token does it carry?", left.filter { $0.token == .same }, "has the same token")
-    narrow("Which order has no other account token?", left.filter { $0.token != .other }, "has no other token")
     narrow("Which order was created near the purchase date?", left.filter(\.rank.isInWindow), "was created near it")
+    narrow("Which order has no other account token?", left.filter { $0.token != .other }, "has no other token")
     narrow("Which order has a verified proof of it?", left.filter(\.isProven), "has one")
     if Set(left.map(\.person)).count == 1 {
       narrow("Which order of this person has goods?", left.filter(\.rank.hasGoods), "has goods")

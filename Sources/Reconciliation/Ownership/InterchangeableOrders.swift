@@ -90,13 +90,26 @@ struct InterchangeableOrders {
     }
     steps += smallest.steps
     let times = members.map { claimants[$0].order.createdAt.microseconds }
-    for sale in found.indices where isClaimed[sale] && found[sale].owner == nil && found[sale].transaction.isLive {
-      let all = InterchangeableOrders.nearest(to: claimable[sale].time, in: times)
-      let owner =
-        purchases.links(sale, to: claimants[members[all]])
-        ? members[all] : nearest(to: sale, among: members, of: claimants, purchases)
-      found[sale].owner = owner
-      found[sale].isFurther = true
+    var units = members.map { _ in 0 as Int64 }
+    for (order, place) in solved.partners.enumerated() {
+      if let place { units[order] = found[inTime[place]].transaction.liveUnits }
+    }
+    let all = Array(members.indices)
+    var isShort = all.filter { units[$0] < claimants[members[$0]].order.quantity }
+    for sale in inTime where isClaimed[sale] && found[sale].owner == nil && found[sale].transaction.isLive {
+      let time = claimable[sale].time
+      func nearest(of orders: [Int]) -> Int? {
+        InterchangeableOrders.nearest(to: time, in: orders, at: times, within: window) {
+          purchases.links(sale, to: claimants[members[$0]])
+        }
+      }
+      let short = nearest(of: isShort)
+      guard let nearest = short ?? nearest(of: all) else { continue }
+      (found[sale].owner, found[sale].isFurther) = (members[nearest], true)
+      units[nearest] += found[sale].transaction.liveUnits
+      if short != nil, units[nearest] >= claimants[members[nearest]].order.quantity {
+        isShort.removeAll { $0 == nearest }
+      }
     }
     sales = found.indices.filter { isClaimed[$0] }.map { found[$0] }
     // Converts places among all purchases to places among claimed ones. Every lost purchase is claimed.
@@ -106,32 +119,24 @@ struct InterchangeableOrders {
     return true
   }
 
-  /// The nearest order that is linked to the purchase. One exists because an order claims it.
-  private func nearest(
-    to sale: Int, among members: [Int], of claimants: [Claimant], _ purchases: Purchases
-  ) -> Int {
-    var (nearest, least) = (members[0], Int64.max)
-    for index in members where purchases.links(sale, to: claimants[index]) {
-      let distance = abs(purchases.claimable[sale].time - claimants[index].order.createdAt.microseconds)
-      if distance < least { (nearest, least) = (index, distance) }
+  /// The nearest of some orders in the order of time, the earlier one of two; nil: none is linked.
+  private static func nearest(
+    to time: Int64, in orders: [Int], at times: [Int64], within window: Int64, where isLinked: (Int) -> Bool
+  ) -> Int? {
+    var (low, high) = (0, orders.count)
+    while low < high {
+      let middle = (low + high) / 2
+      if times[orders[middle]] < time { low = middle + 1 } else { high = middle }
     }
-    return nearest
-  }
-
-  private static func nearest(to time: Int64, in times: [Int64]) -> Int {
-    func first(notBefore time: Int64) -> Int {
-      var (low, high) = (0, times.count)
-      while low < high {
-        let middle = (low + high) / 2
-        if times[middle] < time { low = middle + 1 } else { high = middle }
-      }
-      return low
+    let after = orders[low...].lazy.prefix { times[$0] - time <= window }.first(where: isLinked)
+    let limit = after.map { times[$0] - time } ?? window
+    var before: Int?
+    for order in orders[..<low].reversed() {
+      let distance = time - times[order]
+      if distance > limit || before.map({ times[order] < times[$0] }) ?? false { break }
+      if isLinked(order) { before = order }
     }
-    let after = first(notBefore: time)
-    guard after > 0 else { return 0 }
-    let before = first(notBefore: times[after - 1])
-    if after == times.count { return before }
-    return time - times[before] <= times[after] - time ? before : after
+    return before ?? after
   }
 }
 

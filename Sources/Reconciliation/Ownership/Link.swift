@@ -41,6 +41,16 @@ extension Link {
   }
 }
 
+extension TransactionRecord {
+  /// The units that a live payment pays for. Some receipts state no quantity.
+  var liveUnits: Int64 { isLive ? Int64(self.quantity ?? 1) : 0 }
+
+  /// The order of time, then of IDs.
+  func isSold(before other: TransactionRecord) -> Bool {
+    (self.saleDate?.microseconds ?? .min, key) < (other.saleDate?.microseconds ?? .min, other.key)
+  }
+}
+
 /// The properties that decide which of several orders a purchase pays.
 public struct LinkRank: Sendable {
   var token: AccountToken.Relation
@@ -65,8 +75,9 @@ public struct LinkRank: Sendable {
   }
 
   func precedes(_ other: LinkRank, isSamePerson: Bool) -> Bool {
-    if token != other.token { return token.rawValue < other.token.rawValue }
+    if (token == .same) != (other.token == .same) { return token == .same }
     if isInWindow != other.isInWindow { return isInWindow }
+    if token != other.token { return token.rawValue < other.token.rawValue }
     if isProof != other.isProof { return isProof }
     if isSamePerson, hasGoods != other.hasGoods { return hasGoods }
     if distance == other.distance, isListed != other.isListed { return isListed }

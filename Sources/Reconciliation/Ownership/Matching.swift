@@ -16,6 +16,8 @@ public struct Matching {
   var waiting: Set<Int> = []
   /// By index in `claimants`, the preferred link first.
   var links: [[Link]]
+  /// Purchases that can be charged to an order inside the window, and true if one of these orders has the account token.
+  private var chargeable: [PurchaseKey: Bool] = [:]
   /// By index in `claimants`, the matched purchase.
   var matched: [Link?]
   var crowd: InterchangeableOrders?
@@ -42,7 +44,7 @@ public struct Matching {
     findLinks()
     decide(.production)
     for index in claimants.indices { if let link = matched[index] { own(link) } }
-    assignDuplicateCharges()
+    assignFurtherCharges()
     decide(.sandbox)
     for index in claimants.indices {
       if let link = matched[index], link.transaction.environment == .sandbox { own(link) }
@@ -69,8 +71,20 @@ public struct Matching {
       }
       claimed.formUnion(claimant.stated(as: claims[orderId]?.named))
       links[index] = claimant.links(index, stated: stated, rules: rules)
-      for link in links[index] { claimed.insert(link.transaction.key) }
+      for link in links[index] {
+        let sale = link.transaction.purchaseKey
+        claimed.insert(link.transaction.key)
+        guard link.rank.isInWindow, link.isFurtherCharge else { continue }
+        chargeable[sale] = chargeable[sale] ?? false || link.rank.token == .same
+      }
     }
+  }
+
+  /// True unless the order was created outside the window and an order inside it, which ranks above, can be charged.
+  private func isAdmitted(_ link: Link) -> Bool {
+    if link.rank.isInWindow { return true }
+    guard let hasToken = chargeable[link.transaction.purchaseKey] else { return true }
+    return !hasToken && link.rank.token == .same
   }
 
   // MARK: - The stable matching
@@ -83,12 +97,7 @@ public struct Matching {
   private mutating func decide(_ environment: AppleEnvironment) {
     match(in: environment)
     pairByTime(in: environment)
-    takeLeftOver(in: environment)
-  }
-
-  /// True if the order may have the purchase, and has none yet.
-  private func isOpen(_ link: Link, in environment: AppleEnvironment) -> Bool {
-    link.transaction.environment == environment && owners[link.transaction.purchaseKey] == nil
+    match(in: environment, except: Set(matched.lazy.compactMap { $0?.transaction.purchaseKey }))
   }
 
   private var ordersWithoutPurchase: [Int] {
@@ -100,8 +109,13 @@ public struct Matching {
   /// Gives each order the purchase that it prefers among the purchases that no better order claims.
   ///
   /// In each round every order without a purchase asks for its next one, so that a purchase compares any number of
-  /// orders at once.
-  private mutating func match(in environment: AppleEnvironment) {
+  /// orders at once. Orders keep the purchases in `taken`.
+  private mutating func match(in environment: AppleEnvironment, except taken: Set<PurchaseKey> = []) {
+    func isOpen(_ link: Link) -> Bool {
+      let sale = link.transaction.purchaseKey
+      return link.transaction.environment == environment && owners[sale] == nil && !taken.contains(sale)
+        && isAdmitted(link)
+    }
     var next = [Int](repeating: 0, count: claimants.count)
     var matchByPurchase: [PurchaseKey: Link] = [:]
     // Every order that asked, because a later order of a person may change which of its orders is the best.
@@ -110,7 +124,7 @@ public struct Matching {
     while !asking.isEmpty {
       var open: [PurchaseKey] = []
       for index in asking {
-        while next[index] < links[index].count, !isOpen(links[index][next[index]], in: environment) { next[index] += 1 }
+        while next[index] < links[index].count, !isOpen(links[index][next[index]]) { next[index] += 1 }
         guard next[index] < links[index].count else { continue }
         let link = links[index][next[index]]
         next[index] += 1
@@ -141,17 +155,6 @@ public struct Matching {
     }
   }
 
-  /// Gives each order that is left its first purchase that no order has.
-  private mutating func takeLeftOver(in environment: AppleEnvironment) {
-    var taken = Set(matched.lazy.compactMap { $0?.transaction.purchaseKey })
-    for index in ordersWithoutPurchase {
-      matched[index] = links[index].first {
-        isOpen($0, in: environment) && !taken.contains($0.transaction.purchaseKey)
-      }
-      if let link = matched[index] { taken.insert(link.transaction.purchaseKey) }
-    }
-  }
-
   /// The best order of each person, then the best person.
   private func best(of links: [Link]) -> Link {
     var winner = links[0]
@@ -169,18 +172,26 @@ public struct Matching {
 
   // MARK: - Further purchases
 
-  /// Gives a left-over live purchase to the nearest order: a second charge, which another period is not.
-  private mutating func assignDuplicateCharges() {
-    var wanted: [PurchaseKey: Link] = [:]
+  /// Gives each left-over live purchase, in the order of time, to the nearest order that owns fewer units than it
+  /// ordered, or else to the nearest order: a second charge, which another period is not.
+  private mutating func assignFurtherCharges() {
+    var leftOver: [PurchaseKey: [Link]] = [:]
     for own in links {
-      for link in own where link.isFurtherCharge {
-        let sale = link.transaction.purchaseKey
-        guard owners[sale] == nil else { continue }
-        if let best = wanted[sale], !link.rank.isNearer(than: best.rank) { continue }
-        wanted[sale] = link
+      for link in own where link.isFurtherCharge && owners[link.transaction.purchaseKey] == nil && isAdmitted(link) {
+        leftOver[link.transaction.purchaseKey, default: []].append(link)
       }
     }
-    for link in wanted.values.sorted(by: { $0.transaction.key < $1.transaction.key }) { own(link) }
+    var units = matched.map { $0?.transaction.liveUnits ?? 0 }
+    var charges: [Link] = []
+    for links in leftOver.values.sorted(by: { $0[0].transaction.isSold(before: $1[0].transaction) }) {
+      let isShort = links.filter { units[$0.index] < claimants[$0.index].order.quantity }
+      guard let nearest = (isShort.isEmpty ? links : isShort).min(by: { $0.rank.isNearer(than: $1.rank) }) else {
+        continue
+      }
+      units[nearest.index] += nearest.transaction.liveUnits
+      charges.append(nearest)
+    }
+    for link in charges.sorted(by: { $0.transaction.key < $1.transaction.key }) { own(link) }
   }
 
   mutating func own(_ link: Link) { own(link.transaction, by: link.index) }

@@ -10,14 +10,16 @@ public struct SecureOwner {
   /// Shared purchases that are charged to the nearest order if they have no owner.
   public let furtherCharges: [(purchase: PurchaseKey, rank: LinkRank)]
 
-  /// nil: other orders decide what this one owns, or a missing answer could change its claims.
+  /// nil: other orders decide what this one owns, or a missing answer could change its claims. An order for more units
+  /// than it owns decides, too, because it comes before others at a left-over purchase.
   ///
   /// - Parameter own: the purchases that no other order is linked to.
   public init?(_ claimant: Claimant, own: Set<PurchaseKey>, rules: Rules) {
     guard !own.isEmpty, !claimant.isUnsettled(rules: rules) else { return nil }
     let (claims, links) = Matching.alone(claimant, rules: rules) { own.contains($0.transaction.purchaseKey) }
     guard let first = links.first(where: { $0.transaction.environment == .production }), first.kind == .proof,
-      own.contains(first.transaction.purchaseKey)
+      own.contains(first.transaction.purchaseKey),
+      claims.owned.reduce(0, { $0 + $1.liveUnits }) >= claimant.order.quantity
     else { return nil }
     self.claims = claims
     claimed = Set(links.lazy.map(\.transaction.key)).union(claimant.stated(as: claims.named))

@@ -67,8 +67,8 @@ import Testing
       steps.map { $0.prefix { $0 != ":" } } == [
         "Which orders are linked to it? also,earlier,proven,bringing,named,other",
         "Whose account token does it carry? also,earlier,proven,bringing,named,other",
+        "Which order was created near the purchase date? also,earlier,proven,bringing,named,other",
         "Which order has no other account token? also,earlier,proven,bringing,named",
-        "Which order was created near the purchase date? also,earlier,proven,bringing,named",
         "Which order has a verified proof of it? also,earlier,proven,bringing,named",
         "Which order is the nearest in time? also,earlier",
         "Which order has a verified receipt that lists it? also,earlier", "Which order is the earliest? also,earlier",

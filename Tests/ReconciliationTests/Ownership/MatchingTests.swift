@@ -179,6 +179,32 @@ import Testing
     }
   }
 
+  @Test("A further order moves no purchase out of the window, unless it alone has the token", arguments: Effort.blocks)
+  func outsideTakesNothing(block: UInt64) {
+    var random = SeededGenerator(seed: block)
+    var (kept, linkedOutside) = (0, 0)
+    for number in 0..<150 {
+      let (claimants, rules) = (RandomWorld.make(using: &random).claimants, RandomWorld.rules)
+      let all = Matching(of: claimants, rules: rules)
+      for further in claimants.map(\.order.orderId) {
+        let before = Matching(of: claimants.filter { $0.order.orderId != further }, rules: rules)
+        for (purchase, owner) in before.owners {
+          guard let old = before.link(of: owner, to: purchase), old.rank.isInWindow else { continue }
+          kept += 1
+          guard let new = all.owners[purchase].flatMap({ all.link(of: $0, to: purchase) }) else {
+            Issue.record("\(block), \(number): \(purchase) has no owner with \(further)")
+            continue
+          }
+          let isAlone = new.rank.token == .same && old.rank.token != .same
+          #expect(new.rank.isInWindow || isAlone, "\(block), \(number): \(further)")
+        }
+        guard let place = all.claimants.firstIndex(where: { $0.order.orderId == further }) else { continue }
+        linkedOutside += all.links[place].count { !$0.rank.isInWindow }
+      }
+    }
+    #expect(kept > 100 && linkedOutside > 10, "\(kept), \(linkedOutside)")
+  }
+
   @Test("Of several restores, the one with the order's token is the purchase, then the nearest one")
   func restoredTwice() {
     for (token, expected) in [("A", "T2"), (nil, "T3")] as [(String?, Identifier)] {
@@ -303,6 +329,12 @@ import Testing
   }
 
   private let ordered = ShopFixture.asOf - .days(4)
+}
+
+extension Matching {
+  fileprivate func link(of index: Int, to purchase: PurchaseKey) -> Link? {
+    links[index].first { $0.transaction.purchaseKey == purchase }
+  }
 }
 
 extension World {

@@ -27,6 +27,27 @@ import Testing
       scene.stating("near", by: "stranger") { $0.appAccountToken = "b2" }
       scene.stating("far", by: "payer", hours: 70)
     },
+    Case("2: an order inside the window with another token comes before one outside without a token", "inside") {
+      scene in
+      let record = scene.transaction { $0.appAccountToken = .stated("A1") }
+      scene.stating("inside", by: "payer") { $0.appAccountToken = "b2" }
+      scene.signedProof("r", for: scene.stating("outside", by: "thief", hours: 89), of: record)
+    },
+    Case("2: a second charge on an order inside the window is not an outside order's purchase", "inside,inside") { scene in
+      let time = scene.time
+      let records = [("T1", 0), ("T2", 1)].map { id, hours in
+        scene.transaction(id) { $0.purchaseDate = time + .hours(hours) }
+      }
+      scene.receipt("r", for: scene.order("inside", by: "ann", hours: 0), .verified(.app), containing: records)
+      scene.stating("outside", by: "bob", hours: 90, id: "T2")
+    },
+    Case("2: an order outside the window that alone has the token owns a second charge", "inside,outside") { scene in
+      let records = ["T1", "T2"].map { id in
+        scene.transaction(id) { if id == "T2" { $0.appAccountToken = .stated("A1") } }
+      }
+      scene.receipt("r", for: scene.order("inside", by: "ann", hours: 0), .verified(.app), containing: records)
+      scene.stating("outside", by: "bob", hours: 90, id: "T2") { $0.appAccountToken = "a1" }
+    },
     Case("2: an order inside the window comes before one outside, with a proof or not", "inside") { scene in
       let record = scene.transaction()
       scene.stating("inside", by: "payer", hours: 72)
@@ -285,6 +306,27 @@ import Testing
     }
     scene.delivery(of: order)
     #expect(scene.world.audited().judgements["order"]?.disposition == .settled)
+    #expect(scene.world.findingNames == [])
+  }
+
+  @Test("A left-over purchase pays the order that is short of units, though another order is nearer", arguments: [2, 40])
+  func unitsOfFurtherPurchases(orders: Int) {
+    var scene = ShopFixture()
+    let time = scene.time
+    let minutes = [0, 8, 10] + (0..<(orders - 2)).map { 1_000 + 10 * Int64($0) }
+    let records = minutes.enumerated().map { place, minutes in
+      scene.transaction("T\(100 + place)") { record in
+        (record.quantity, record.priceMilliunits, record.purchaseDate) = (1, 4_950, time + .minutes(minutes))
+      }
+    }
+    for (place, minutes) in ([0, 10] + minutes.dropFirst(3)).enumerated() {
+      (scene.quantity, scene.amount) = place == 0 ? (2, .of(990)) : (1, .of(495))
+      let order = scene.order("o\(100 + place)", by: "ann") { $0.createdAt = time + .minutes(minutes) }
+      scene.receipt("r\(100 + place)", for: order, .verified(.app), containing: records)
+      scene.delivery("d\(100 + place)", of: order)
+    }
+    #expect(scene.world.ownedBy("o100") == ["T100", "T101"])
+    #expect(scene.world.audited().judgements.values.allSatisfy { $0.disposition == .settled })
     #expect(scene.world.findingNames == [])
   }
 
