@@ -58,11 +58,14 @@ extension TransactionRecord {
     return self.transactionId == id || !self.otherIds.isEmpty && self.otherIds.contains(id)
   }
 
-  /// True if an order that states the ID may mean it: the purchase, its subscription, or its period. The ID of the
-  /// period is the `bundleTransactionID` of a subscription bundle.
-  func isReferred(by id: Identifier) -> Bool {
-    isOf(id) || self.originalTransactionId == id || self.expiresDate != nil && self.webOrderLineItemId == id
+  /// True if the ID is of this purchase: one of its transaction IDs, or the `bundleTransactionID` of a subscription
+  /// bundle, which is the ID of the period of each of its parts.
+  func isStated(by id: Identifier) -> Bool {
+    isOf(id) || self.expiresDate != nil && self.webOrderLineItemId == id
   }
+
+  /// True if an order that states the ID may mean it: the purchase, or its subscription.
+  func isReferred(by id: Identifier) -> Bool { isStated(by: id) || self.originalTransactionId == id }
 
   public var smallestId: Identifier { self.otherIds.first.map { min($0, self.transactionId) } ?? self.transactionId }
 
@@ -80,7 +83,8 @@ extension TransactionRecord {
   var isKnownByRestoresAlone: Bool { restoresAnotherID && !isOf(self.originalTransactionId) }
 
   /// Gives each transaction the newest facts about any ID of its purchase. `records` are complete.
-  /// A restore after the full refund of its original purchase is a purchase of its own.
+  /// A restore after the full refund of its original purchase is a purchase of its own, or restores the last such
+  /// purchase of the original, if that one was not refunded in full before.
   public static func foldingPurchases(
     _ records: [TransactionRecord], hiding isHidden: (Instant) -> Bool = { _ in false }
   ) -> [TransactionRecord] {
@@ -98,12 +102,28 @@ extension TransactionRecord {
       refunds[record.purchaseKey] = record.revocation?.date
     }
     if refunds.isEmpty { return records }
-    return records.map { record in
-      guard record.restoresAnotherID, let refunded = refunds[record.purchaseKey], let bought = record.purchaseDate,
-        refunded < bought
-      else { return record }
-      return record.asPurchase(on: bought)
+    let restores = records.indices.compactMap { place -> (place: Int, bought: Instant)? in
+      guard records[place].restoresAnotherID, let refunded = refunds[records[place].purchaseKey],
+        let bought = records[place].purchaseDate, refunded < bought
+      else { return nil }
+      return (place, bought)
     }
+    var separated = records
+    // By original purchase, the latest one of its own.
+    var repurchases: [PurchaseKey: TransactionRecord] = [:]
+    for (place, bought) in restores.sorted(by: { ($0.bought, records[$0.place].key) < ($1.bought, records[$1.place].key) })
+    {
+      let original = records[place].purchaseKey
+      if let last = repurchases[original], let date = last.purchaseDate,
+        !last.isReversed || last.revocation.map({ $0.date >= bought }) ?? true
+      {
+        separated[place] = records[place].asTransaction(of: last.transactionId, on: date)
+      } else {
+        separated[place] = records[place].asTransaction(of: records[place].transactionId, on: bought)
+        repurchases[original] = separated[place]
+      }
+    }
+    return separated
   }
 }
 

@@ -228,10 +228,10 @@ public struct TransactionRecord: Hashable, Sendable {
     return self.subscriptionStatus?.givesAccess
   }
 
-  func asPurchase(on date: Instant) -> TransactionRecord {
+  /// A copy with another original transaction; with its own ID, it is no restore.
+  func asTransaction(of original: Identifier, on date: Instant) -> TransactionRecord {
     var contents = box.contents
-    contents.originalTransactionId = contents.transactionId
-    contents.originalPurchaseDate = date
+    (contents.originalTransactionId, contents.originalPurchaseDate) = (original, date)
     return TransactionRecord(contents)
   }
 

@@ -115,7 +115,7 @@ public struct Claimant: Sendable {
     var nearest: (record: TransactionRecord, distance: Span)?
     let periods = (list.containsPeriods ? proven : []) + known
     for record in periods where record.expiresDate != nil {
-      guard record.isOf(id) || record.originalTransactionId == id, let date = record.purchaseDate,
+      guard record.isReferred(by: id), let date = record.purchaseDate,
         fitness(of: record, rules: rules) == .eligible
       else { continue }
       let distance = (date - order.createdAt).magnitude
@@ -125,7 +125,7 @@ public struct Claimant: Sendable {
     }
     if let nearest { return nearest.record }
     // IDs are unique per environment: the order's own proof decides which transaction is meant.
-    return list.named(id).first ?? known.first { $0.transactionId == id }
+    return list.named(id).first ?? known.first { $0.isStated(by: id) }
   }
 
   /// The transaction of a stated ID that claims nothing until Apple answers; nil otherwise.
@@ -140,7 +140,7 @@ public struct Claimant: Sendable {
   func stated(as named: TransactionKey?) -> [TransactionKey] {
     guard let named else { return [] }
     return [named]
-      + known.lazy.filter { $0.environment == named.environment && $0.isOf(order.transactionId) }.map(\.key)
+      + known.lazy.filter { $0.environment == named.environment && states($0) }.map(\.key)
   }
 
   /// True if its signed payloads contain neither the stated ID nor a transaction of that original ID.

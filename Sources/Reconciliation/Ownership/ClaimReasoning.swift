@@ -72,7 +72,6 @@ public struct ClaimReasoning: Sendable {
     }
     let distance = left.map(\.rank.distance).min()
     narrow("Which order is the nearest in time?", left.filter { $0.rank.distance == distance }, "is the nearest")
-    narrow("Which order has a verified receipt that lists it?", left.filter(\.rank.isListed), "has one")
     let earliest = left.map(\.order.createdAt).min()
     narrow("Which order is the earliest?", left.filter { $0.order.createdAt == earliest }, "came first")
     narrow("Which ID is the smallest?", [left[0]], "has it")

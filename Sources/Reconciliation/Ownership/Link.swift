@@ -58,8 +58,6 @@ public struct LinkRank: Sendable {
   var isProof: Bool
   var hasGoods: Bool
   var distance: Span
-  /// True if a verified receipt contains the purchase. Any client that saw an ID can state it.
-  var isListed: Bool
   var createdAt: Instant
   var orderId: Identifier
 
@@ -68,7 +66,6 @@ public struct LinkRank: Sendable {
     isInWindow = claimant.isInWindow(transaction, rules: rules)
     isProof = kind == .proof
     hasGoods = claimant.hasGoods
-    isListed = claimant.list.contains(transaction.key)
     createdAt = claimant.order.createdAt
     orderId = claimant.order.orderId
     distance = ((transaction.saleDate ?? createdAt) - createdAt).magnitude
@@ -80,7 +77,6 @@ public struct LinkRank: Sendable {
     if token != other.token { return token.rawValue < other.token.rawValue }
     if isProof != other.isProof { return isProof }
     if isSamePerson, hasGoods != other.hasGoods { return hasGoods }
-    if distance == other.distance, isListed != other.isListed { return isListed }
     return isNearer(than: other)
   }
 
@@ -99,12 +95,16 @@ extension Claimant {
     let isStated = stated.map { $0.isSame(as: transaction) || $0.purchaseKey == transaction.purchaseKey } ?? false
     let isNear = isInWindow(transaction, rules: rules)
     if isNear, !transaction.isLaterPeriod, AccountToken.relation(of: order, to: transaction) == .same { return .token }
-    if isStated { return transaction.isOf(order.transactionId) ? .id : .subscription }
-    if transaction.isOf(order.transactionId), let key = transaction.subscriptionKey, key == stated?.subscriptionKey {
+    if isStated { return states(transaction) ? .id : .subscription }
+    if states(transaction), let key = transaction.subscriptionKey, key == stated?.subscriptionKey {
       return .firstPeriod
     }
     guard isListed, isNear, !transaction.isLaterPeriod || isStatedIDUnknown else { return nil }
     return .list
+  }
+
+  func states(_ transaction: TransactionRecord) -> Bool {
+    order.transactionId.map { transaction.isStated(by: $0) } ?? false
   }
 
   func stated(rules: Rules) -> TransactionRecord? {
@@ -127,14 +127,14 @@ extension Claimant {
     func add(_ transaction: TransactionRecord) {
       guard let kind = link(to: transaction, stated: stated, rules: rules) else { return }
       let rank = LinkRank(self, transaction, kind, rules: rules)
-      let isReferenced = list.contains(transaction.key) || transaction.isOf(order.transactionId)
+      let isReferenced = list.contains(transaction.key) || states(transaction)
       links.append(
         Link(index: index, transaction: transaction, kind: kind, isReferenced: isReferenced, rank: rank))
     }
     for transaction in proven { add(transaction) }
     if order.appAccountToken != nil || stated != nil {
       for transaction in linkedWithoutReceipt {
-        let isStated = stated.map { $0.isSame(as: transaction) || transaction.isOf(order.transactionId) } ?? false
+        let isStated = stated.map { $0.isSame(as: transaction) || states(transaction) } ?? false
         if order.appAccountToken != nil || isStated { add(transaction) }
       }
     }

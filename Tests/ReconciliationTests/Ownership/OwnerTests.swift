@@ -392,6 +392,33 @@ import Testing
     }
   }
 
+  @Test("After a refund, a restore belongs to the last purchase of the original that was not refunded before it")
+  func restoredAgain() {
+    for (refundedAfterDays, expected) in [(nil, []), (1, ["orphan_payment on T4"]), (3, [])] as [(Int64?, [String])] {
+      var scene = ShopFixture()
+      let (first, time) = (scene.time - .days(60), scene.time - .days(2))
+      scene.time = time
+      scene.transaction("T1") { record in
+        (record.purchaseDate, record.revocation) = (first, Revocation(date: time - .days(20)))
+      }
+      let bought = [("T3", Int64(0)), ("T4", 2)].map { id, days in
+        scene.transaction(id) { record in
+          (record.originalTransactionId, record.originalPurchaseDate) = ("T1", first)
+          record.purchaseDate = time + .days(days)
+          if id == "T3" { record.revocation = refundedAfterDays.map { Revocation(date: time + .days($0)) } }
+        }
+      }
+      let order = scene.order("order", by: "ann", hours: 0) { order in
+        if refundedAfterDays != nil { order.status = .refunded }
+      }
+      scene.signedProof(for: order, of: bought[0])
+      if refundedAfterDays == nil { scene.delivery(of: order) }
+      #expect(scene.world.findingNames == expected, "refunded after \(refundedAfterDays ?? 0) days")
+      let folded = TransactionRecord.foldingPurchases(scene.world.transactions.reversed())
+      #expect(Set(folded.map(\.purchaseKey)).count == (refundedAfterDays == 1 ? 3 : 2))
+    }
+  }
+
   @Test("An order outside the window takes no purchase from one inside, unless it alone has the token")
   func outsideTakesNothing() {
     for hasToken in [false, true] {

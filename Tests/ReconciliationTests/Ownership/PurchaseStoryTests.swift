@@ -219,6 +219,11 @@ import Testing
       let parts = ["T1", "T2"].map { scene.part($0) }
       scene.posted("order", by: "ann", parts[1]) { $0.transactionId = "B1" }
     },
+    Case("an order that states the ID of a bundle's purchase alone", []) { scene in
+      scene.product = "bundle"
+      for id in ["T1", "T2"] { scene.part(id) }
+      scene.stated("order", by: "ann", "B1", isServed: true)
+    },
     Case("a bundle without an order is one payment", ["orphan_payment on T1"]) { scene in
       scene.product = "bundle"
       for id in ["T1", "T2"] { scene.part(id) }

@@ -111,8 +111,8 @@ extension World {
         return order.appAccountToken.map { AccountToken.isSame($0, token) == true } ?? false
           && !mentioning(record).contains { $0.appAccountToken.map { AccountToken.isSame($0, token) == true } ?? false }
       }
-      return record.expiresDate != nil && record.originalTransactionId == order.transactionId
-        && record.transactionId != order.transactionId && !isProvenInWindow(record)
+      guard record.expiresDate != nil, let id = order.transactionId, record.transactionId != id else { return false }
+      return (record.originalTransactionId == id || record.webOrderLineItemId == id) && !isProvenInWindow(record)
     }
   }
 
