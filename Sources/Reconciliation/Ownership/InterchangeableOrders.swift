@@ -1,6 +1,7 @@
 /// The matching of many orders of one person, product and account token to purchases by time.
-/// One person's app receipts, or account token, would need millions of pairs. The orders state no ID, and each of them is
-/// linked to a range of the purchases in time. The result is that of ``Matching``.
+/// One person's app receipts, or account token, would need millions of pairs. Each of the orders is linked to a range of
+/// the purchases in time. Orders that a proof or a stated ID sets apart are decided first, see ``FirstChoices``. The
+/// result is that of ``Matching``.
 struct InterchangeableOrders {
   struct Sale {
     var transaction: TransactionRecord
@@ -10,6 +11,8 @@ struct InterchangeableOrders {
   }
 
   private(set) var sales: [Sale] = []
+  /// The purchases of stated IDs.
+  private(set) var stated: [(index: Int, transaction: TransactionRecord)] = []
   /// For orders without a purchase, the first few lost ones as indices in `sales`.
   private(set) var losses: [(index: Int, sales: [Int])] = []
   private(set) var steps = 0
@@ -17,7 +20,8 @@ struct InterchangeableOrders {
   /// For fewer orders, pairs cost no more.
   static let least = 32
 
-  /// - Returns: nil for few orders, and for orders that differ in more than creation date, goods and linked purchases.
+  /// - Returns: nil for few orders, for orders that differ in more than creation date, goods, linked purchases, proofs and
+  ///   stated IDs, and if an order with a proof or a stated ID is not decided first.
   init?(
     _ claimants: [Claimant], _ isAbsent: [Bool], lostClaimLimit: Int, least: Int = InterchangeableOrders.least,
     rules: Rules
@@ -27,7 +31,11 @@ struct InterchangeableOrders {
     }
     guard members.count >= least else { return nil }
     let first = claimants[members[0]]
-    guard claimants.indices.allSatisfy({ isAbsent[$0] || claimants[$0].order.transactionId == nil }),
+    let isMember = Set(members)
+    guard
+      claimants.indices.allSatisfy({
+        isAbsent[$0] || isMember.contains($0) || claimants[$0].order.transactionId == nil
+      }),
       members.allSatisfy({ first.hasEqualClaims(claimants[$0], rules: rules) }),
       let purchases = Purchases(linkedTo: members.map { claimants[$0] }, rules: rules),
       match(claimants, members, purchases, lostClaimLimit, rules)
@@ -40,67 +48,78 @@ struct InterchangeableOrders {
   ) -> Bool {
     let (claimable, inTime) = (purchases.claimable, purchases.inTime)
     let window = rules.matchWindow.microseconds
+    let times = members.map { claimants[$0].order.createdAt.microseconds }
+    let saleTimes = inTime.map { claimable[$0].time }
+    var apart: [FirstChoices.Member] = []
+    // The purchases within an order's window are a range in time.
+    var (low, reached) = (0, 0)
+    for (member, index) in members.enumerated() {
+      while low < inTime.count, saleTimes[low] < times[member] - window { low += 1 }
+      while reached < inTime.count, saleTimes[reached] <= times[member] + window { reached += 1 }
+      let linked = purchases.range(linkedTo: claimants[index])
+      let high = max(low, min(reached, linked.upperBound))
+      guard low == high || linked.lowerBound <= low else { return false }
+      var own = FirstChoices.Member(
+        time: times[member], hasGoods: claimants[index].hasGoods, linked: low..<high, choices: nil)
+      guard take(claimants[index], index, into: &own, purchases, rules) else { return false }
+      apart.append(own)
+    }
+    guard let first = FirstChoices(of: apart, times: saleTimes) else { return false }
+    let free = inTime.indices.filter { first.owners[$0] == nil }
     let solved = CompleteTimelineAssignment.solve(
-      orders: members.map { claimants[$0].order.createdAt.microseconds },
-      transactions: inTime.map { claimable[$0].time }, window: window,
-      hasGoods: members.map { claimants[$0].hasGoods })
+      orders: first.inTime.map { times[$0] }, transactions: free.map { saleTimes[$0] }, window: window,
+      hasGoods: first.inTime.map { apart[$0].hasGoods })
     steps = solved.steps + purchases.steps + members.count + claimable.count
     var found = claimable.map { Sale(transaction: $0.transaction) }
-    var hasOwn = [Bool](repeating: false, count: claimants.count)
+    var partners = first.sales
     for (order, place) in solved.partners.enumerated() {
       guard let place else { continue }
-      let (sale, index) = (inTime[place], members[order])
-      guard purchases.links(sale, to: claimants[index]) else { return false }
-      found[sale].owner = index
-      hasOwn[index] = true
+      partners[first.inTime[order]] = free[place]
+      guard apart[first.inTime[order]].linked.contains(free[place]) else { return false }
     }
+    for (member, place) in partners.enumerated() { if let place { found[inTime[place]].owner = members[member] } }
     var smallest = SmallestTree(inTime)
-    // The purchases within an order's window are a range in time.
-    var (low, reached, claimedEnd) = (0, 0, 0)
+    var claimedEnd = 0
     var isClaimed = [Bool](repeating: false, count: claimable.count)
     // By place in time, the change in the number of unanswered orders that reach it.
     var opening = [Int](repeating: 0, count: inTime.count + 1)
-    for index in members {
-      let time = claimants[index].order.createdAt.microseconds
-      while low < inTime.count, claimable[inTime[low]].time < time - window { low += 1 }
-      while reached < inTime.count, claimable[inTime[reached]].time <= time + window { reached += 1 }
-      let linked = purchases.range(linkedTo: claimants[index])
-      let high = min(reached, linked.upperBound)
-      if low >= high { continue }
-      guard linked.lowerBound <= low else { return false }
-      for place in max(low, claimedEnd)..<max(high, claimedEnd, low) { isClaimed[inTime[place]] = true }
-      claimedEnd = max(claimedEnd, high)
-      if claimants[index].isOpen {
-        opening[low] += 1
-        opening[high] -= 1
+    for (member, own) in apart.enumerated() where !own.linked.isEmpty {
+      let linked = own.linked
+      for place in linked.clamped(to: max(linked.lowerBound, claimedEnd)..<max(linked.upperBound, claimedEnd)) {
+        isClaimed[inTime[place]] = true
       }
-      if hasOwn[index] { continue }
+      claimedEnd = max(claimedEnd, linked.upperBound)
+      if claimants[members[member]].isOpen {
+        opening[linked.lowerBound] += 1
+        opening[linked.upperBound] -= 1
+      }
+      if partners[member] != nil { continue }
       var lost: [Int] = []
-      while lost.count < lostClaimLimit, let sale = smallest.smallest(in: low..<high) {
+      while lost.count < lostClaimLimit, let sale = smallest.smallest(in: linked) {
         lost.append(sale)
         smallest.remove(sale)
       }
       for sale in lost { smallest.restore(sale) }
-      losses.append((index, lost))
+      losses.append((members[member], lost))
     }
+    let open = members.indices.filter { claimants[members[$0]].isOpen }
     var openCount = 0
     for place in inTime.indices {
       openCount += opening[place]
-      found[inTime[place]].isOpen = openCount > 0
+      found[inTime[place]].isOpen =
+        openCount > 0
+        && (first.owners[place] == nil || open.contains { first.couldOutrank($0, at: place, saleTimes[place]) })
     }
     steps += smallest.steps
-    let times = members.map { claimants[$0].order.createdAt.microseconds }
-    var units = members.map { _ in 0 as Int64 }
-    for (order, place) in solved.partners.enumerated() {
-      if let place { units[order] = found[inTime[place]].transaction.liveUnits }
-    }
+    var units = partners.map { place in place.map { found[inTime[$0]].transaction.liveUnits } ?? 0 }
     let all = Array(members.indices)
     var isShort = all.filter { units[$0] < claimants[members[$0]].order.quantity }
-    for sale in inTime where isClaimed[sale] && found[sale].owner == nil && found[sale].transaction.isLive {
-      let time = claimable[sale].time
+    for (place, sale) in inTime.enumerated()
+    where isClaimed[sale] && found[sale].owner == nil && found[sale].transaction.isLive {
+      let time = saleTimes[place]
       func nearest(of orders: [Int]) -> Int? {
         InterchangeableOrders.nearest(to: time, in: orders, at: times, within: window) {
-          purchases.links(sale, to: claimants[members[$0]])
+          apart[$0].linked.contains(place)
         }
       }
       let short = nearest(of: isShort)
@@ -116,6 +135,39 @@ struct InterchangeableOrders {
     var places = [Int](repeating: 0, count: found.count)
     for (place, sale) in found.indices.filter({ isClaimed[$0] }).enumerated() { places[sale] = place }
     for place in losses.indices { losses[place].sales = losses[place].sales.map { places[$0] } }
+    return true
+  }
+
+  /// Adds the choices of an order that a proof or a stated ID sets apart.
+  /// - Returns: false if a choice is not among the linked purchases.
+  private mutating func take(
+    _ claimant: Claimant, _ index: Int, into member: inout FirstChoices.Member, _ purchases: Purchases, _ rules: Rules
+  ) -> Bool {
+    func linkedPlace(of record: TransactionRecord) -> Int? {
+      purchases.place(of: record).flatMap { member.linked.contains($0) ? $0 : nil }
+    }
+    var proofs: [(place: Int, record: TransactionRecord, distance: Int64)] = []
+    for record in claimant.proofIds.lazy.flatMap(claimant.list.named) {
+      guard let place = linkedPlace(of: record) else { return false }
+      proofs.append((place, record, abs(purchases.time(place) - member.time)))
+    }
+    var choices = proofs.filter(\.record.isLive).sorted { ($0.distance, $0.record.key) < ($1.distance, $1.record.key) }
+      .map { (sale: $0.place, isProof: true) }
+    if claimant.order.transactionId != nil {
+      guard claimant.proofValidity == .notAllRejected, !claimant.list.containsPeriods,
+        !claimant.knownList.containsPeriods, let target = claimant.named(rules: rules),
+        let place = linkedPlace(of: target)
+      else { return false }
+      stated.append((index, target))
+      let hasToken = AccountToken.relation(of: claimant.order, to: target) == .same
+      // A token link to the stated purchase is one among others.
+      if hasToken, proofs.isEmpty { return true }
+      guard hasToken || !purchases.areWithToken else { return false }
+      if target.isLive, !hasToken { choices.append((place, false)) }
+    } else if proofs.isEmpty {
+      return true
+    }
+    member.choices = choices
     return true
   }
 
@@ -146,8 +198,10 @@ extension InterchangeableOrders {
     let claimable: [(transaction: TransactionRecord, time: Int64)]
     let inTime: [Int]
     private(set) var steps = 0
-    /// By index in `claimable`, the number of earlier ones.
-    private var earlier: [Int]
+    /// The number of earlier ones.
+    private var earlierByRecord: [ObjectIdentifier: Int] = [:]
+    /// True if the orders' account token links them to some purchases.
+    let areWithToken: Bool
     private var ranges: [Claimant.LinkSource: Range<Int>] = [:]
 
     /// - Returns: nil if an order's links leave out a purchase between the first and the last, or if an environment, a
@@ -175,10 +229,11 @@ extension InterchangeableOrders {
       else { return nil }
       self.claimable = claimable
       inTime = claimable.indices.sorted { (claimable[$0].time, $0) < (claimable[$1].time, $1) }
-      earlier = [Int](repeating: 0, count: claimable.count)
-      var earlierByRecord: [ObjectIdentifier: Int] = [:]
+      let order = claimants.first?.order
+      areWithToken = claimable.contains { record in
+        order.map { AccountToken.relation(of: $0, to: record.transaction) == .same } ?? false
+      }
       for (count, place) in inTime.enumerated() {
-        earlier[place] = count
         earlierByRecord[claimable[place].transaction.instance] = count
       }
       for (key, source) in sources {
@@ -195,7 +250,9 @@ extension InterchangeableOrders {
 
     func range(linkedTo claimant: Claimant) -> Range<Int> { ranges[claimant.linkSource] ?? 0..<0 }
 
-    func links(_ sale: Int, to claimant: Claimant) -> Bool { range(linkedTo: claimant).contains(earlier[sale]) }
+    func place(of record: TransactionRecord) -> Int? { earlierByRecord[record.instance] }
+
+    func time(_ place: Int) -> Int64 { claimable[inTime[place]].time }
   }
 }
 
@@ -211,10 +268,9 @@ extension Claimant {
     LinkSource(list: ObjectIdentifier(list), known: ObjectIdentifier(knownList), isFree: isFree)
   }
 
-  /// True for an order of the same person, product and account token that no proof and no unknown ID sets apart.
+  /// True for an order of the same person, product and account token that states no unknown ID.
   fileprivate func hasEqualClaims(_ other: Claimant, rules: Rules) -> Bool {
-    !other.isStatedIDUnknown && other.proofIds.allSatisfy { other.list.named($0).isEmpty }
-      && order.productId == other.order.productId && rules.people.isSame(order.userId, other.order.userId)
+    !other.isStatedIDUnknown && order.productId == other.order.productId && rules.people.isSame(order.userId, other.order.userId)
       && rules.bundleId(of: order) == rules.bundleId(of: other.order)
       && order.appAccountToken.map(AccountToken.spelling) == other.order.appAccountToken.map(AccountToken.spelling)
   }

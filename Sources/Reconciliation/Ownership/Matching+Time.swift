@@ -3,6 +3,11 @@ extension Matching {
   mutating func take(_ crowd: InterchangeableOrders) {
     self.crowd = crowd
     for sale in crowd.sales { claimed.insert(sale.transaction.key) }
+    for (index, target) in crowd.stated {
+      let claimant = claimants[index]
+      _ = claims[claimant.order.orderId]?.take(named: target, .eligible, validity: claimant.proofValidity)
+      claimed.formUnion(claimant.stated(as: target.key))
+    }
     for sale in crowd.sales where sale.isOpen { provisional.insert(sale.transaction.purchaseKey) }
     for isFurther in [false, true] {
       for sale in crowd.sales where sale.isFurther == isFurther {

@@ -24,6 +24,41 @@ import Testing
     #expect(byList > 2 && byToken > 2 && withGoods > 2, "\(byList), \(byToken), \(withGoods)")
   }
 
+  @Test("With proofs and stated IDs, orders own and lose what matching pair by pair gives them", arguments: Effort.blocks)
+  func setApart(block: UInt64) {
+    var random = SeededGenerator(seed: block)
+    var (decided, lost) = (0, 0)
+    for number in 0..<60 {
+      var bot = Bot.random(using: &random)
+      bot.setApart(using: &random)
+      let (asCrowd, inGeneral) = (bot.matching(), bot.matching(with: Bot.stranger))
+      var claims = inGeneral.claims
+      claims[Bot.stranger.orderId] = nil
+      #expect(asCrowd.claims == claims, "\(block), \(number)")
+      #expect(asCrowd.claimed == inGeneral.claimed, "\(block), \(number)")
+      guard asCrowd.crowd != nil else { continue }
+      let owning = bot.apart.filter { !(claims[$0]?.owned.isEmpty ?? true) }
+      decided += owning.count
+      lost += bot.apart.count - owning.count
+    }
+    #expect(decided > 50 && lost > 0, "\(decided), \(lost)")
+  }
+
+  @Test("Steps grow with the orders where one order, or each, has a proof or a stated ID", arguments: [400, 5_000])
+  func stepsOfOrdersSetApart(count: Int) throws {
+    for isEach in [false, true] {
+      for isProof in [false, true] {
+        var bot = Bot(orders: count, purchases: count, pace: .minutes(1))
+        for place in bot.orders.indices.dropFirst(2) where isEach || place == 7 {
+          let id = bot.records[place - 2].transactionId
+          if isProof { bot.proofs[bot.orders[place].orderId] = id } else { bot.orders[place].transactionId = id }
+        }
+        let steps = try #require(bot.crowd()?.steps)
+        #expect(steps < 150 * count, "\(Double(steps) / Double(count)) an order")
+      }
+    }
+  }
+
   @Test("Few orders own the best of all assignments, tried one by one", arguments: Effort.blocks)
   func asTriedOneByOne(block: UInt64) {
     var random = SeededGenerator(seed: block)
@@ -72,7 +107,7 @@ import Testing
     }
   }
 
-  @Test("Orders of two products, people or tokens, with an ID or a proof, are not interchangeable")
+  @Test("Orders of two products, people or tokens, or with an undecided ID or proof, are not interchangeable")
   func mixed() {
     func isInterchangeable(_ change: (inout Bot) -> Void) -> Bool {
       var bot = Bot(orders: 40, purchases: 40, pace: .minutes(5))
@@ -86,7 +121,13 @@ import Testing
     #expect(!isInterchangeable { $0.orders[7].transactionId = "T1001" })
     #expect(!isInterchangeable { $0.orders[7].appAccountToken = nil })
     #expect(!isInterchangeable { $0.records[3].environment = .sandbox })
-    #expect(!isInterchangeable { $0.proofs[$0.orders[7].orderId] = $0.records[3].transactionId })
+    #expect(isInterchangeable { $0.proofs[$0.orders[7].orderId] = $0.records[3].transactionId })
+    #expect(isInterchangeable { $0.orders[7].transactionId = $0.records[5].transactionId })
+    #expect(!isInterchangeable { $0.orders[7].transactionId = $0.records[3].transactionId })
+    #expect(
+      !isInterchangeable { bot in
+        for place in [7, 9] { bot.proofs[bot.orders[place].orderId] = bot.records[3].transactionId }
+      })
   }
 }
 
@@ -193,6 +234,10 @@ private struct Bot {
       }
       bot.slack = random.pick(.hours(0), .hours(10_000), .hours(-1))
     }
+    if random.oneIn(3) {
+      for place in bot.orders.indices { bot.orders[place].quantity = random.pick(1, 1, 2) }
+      for place in bot.records.indices { bot.records[place].quantity = random.pick(nil, 1, 1, 2) }
+    }
     // Ids in another order than times.
     for place in bot.orders.indices where random.oneIn(3) {
       let other = random.number(0...(bot.orders.count - 1))
@@ -202,6 +247,25 @@ private struct Bot {
     }
     if random.oneIn(3) { bot.open = Set(bot.orders.map(\.orderId).filter { _ in random.oneIn(12) }) }
     return bot
+  }
+
+  /// Orders with a proof or a stated ID.
+  var apart: [Identifier] { orders.filter { proofs[$0.orderId] != nil || $0.transactionId != nil }.map(\.orderId) }
+
+  /// Gives some of the orders, or most of them, a proof or a stated ID of a near purchase, or of one of the nearest.
+  mutating func setApart(using random: inout SeededGenerator) {
+    let (isMost, most) = (random.oneIn(2), random.pick(1, 1, 3))
+    let isProof = random.oneIn(2)
+    for place in orders.indices where isMost != random.oneIn(10) {
+      let createdAt = orders[place].createdAt
+      let near = records.filter { ($0.saleDate.map { ($0 - createdAt).magnitude } ?? .days(9)) <= .days(3) }.sorted {
+        let distances = [$0, $1].map { (($0.saleDate ?? createdAt) - createdAt).magnitude }
+        return (distances[0], $0.transactionId) < (distances[1], $1.transactionId)
+      }
+      guard !near.isEmpty else { continue }
+      let id = near[random.number(0...min(most, near.count) - 1)].transactionId
+      if isProof != random.oneIn(9) { proofs[orders[place].orderId] = id } else { orders[place].transactionId = id }
+    }
   }
 
   private var claimants: [Claimant] {
