@@ -81,7 +81,7 @@ public struct Matching {
   }
 
   /// True unless the order was created outside the window and an order inside it, which ranks above, can be charged.
-  private func isAdmitted(_ link: Link) -> Bool {
+  func isAdmitted(_ link: Link) -> Bool {
     if link.rank.isInWindow { return true }
     guard let hasToken = chargeable[link.transaction.purchaseKey] else { return true }
     return !hasToken && link.rank.token == .same

@@ -179,6 +179,34 @@ import Testing
     }
   }
 
+  @Test("The best order that would have a purchase has it, and no order lacks a free one", arguments: Effort.blocks)
+  func stable(block: UInt64) {
+    var random = SeededGenerator(seed: block)
+    var (compared, alone) = (0, 0)
+    for number in 0..<400 {
+      let made = RandomWorld.make(using: &random)
+      let (rules, matching) = (made.world.rules, Matching(of: made.claimants, rules: made.world.rules))
+      if matching.pairsInTime { continue }
+      for (purchase, links) in Dictionary(grouping: matching.links.joined(), by: \.transaction.purchaseKey) {
+        // Orders with a production purchase take no part in the matching of sandbox purchases.
+        let willing = links.filter { link in
+          guard matching.isAdmitted(link) else { return false }
+          guard let other = matching.matched[link.index] else { return true }
+          if other.transaction.environment != link.transaction.environment {
+            return link.transaction.environment == .production
+          }
+          return other.transaction.purchaseKey == purchase || link.isPreferred(to: other)
+        }
+        let matched = matching.matched.firstIndex { $0?.transaction.purchaseKey == purchase }
+        let best = Matching.best(of: willing, among: matching.claimants, rules)
+        #expect(matched == best?.index, "\(block), \(number): \(purchase)")
+        if willing.isEmpty { alone += 1 }
+        if willing.count > 1 { compared += 1 }
+      }
+    }
+    #expect(compared > 50 && alone > 5, "\(compared), \(alone)")
+  }
+
   @Test("A further order moves no purchase out of the window, unless it alone has the token", arguments: Effort.blocks)
   func outsideTakesNothing(block: UInt64) {
     var random = SeededGenerator(seed: block)
@@ -332,6 +360,35 @@ import Testing
 }
 
 extension Matching {
+  /// True if several orders of one person have list and token links alone, so that they may be paired in time.
+  fileprivate var pairsInTime: Bool {
+    let paired = links.indices.filter { index in
+      !links[index].isEmpty && links[index].allSatisfy { $0.kind == .list || $0.kind == .token }
+    }
+    return Dictionary(grouping: paired) { rules.people.person(claimants[$0].order.userId) }.values.contains { $0.count > 1 }
+  }
+
+  /// The rank of section 3.2 by its letter: the best order of each person, then the best person.
+  fileprivate static func best(of links: [Link], among claimants: [Claimant], _ rules: Rules) -> Link? {
+    func isBetter(_ one: Link, _ other: Link, isSamePerson: Bool) -> Bool {
+      func rank(_ link: Link) -> [Int64] {
+        let order = claimants[link.index].order
+        let (token, sold) = (link.rank.token, link.transaction.saleDate ?? order.createdAt)
+        return [
+          token == .same ? 0 : 1, claimants[link.index].isInWindow(link.transaction, rules: rules) ? 0 : 1,
+          token == .other ? 1 : 0, link.kind == .proof ? 0 : 1,
+          isSamePerson && !claimants[link.index].hasGoods ? 1 : 0,
+          (sold - order.createdAt).magnitude.microseconds, order.createdAt.microseconds,
+        ]
+      }
+      if rank(one) != rank(other) { return rank(one).lexicographicallyPrecedes(rank(other)) }
+      return claimants[one.index].order.orderId < claimants[other.index].order.orderId
+    }
+    let people = Dictionary(grouping: links) { rules.people.person(claimants[$0.index].order.userId) }
+    return people.values.compactMap { $0.min { isBetter($0, $1, isSamePerson: true) } }
+      .min { isBetter($0, $1, isSamePerson: false) }
+  }
+
   fileprivate func link(of index: Int, to purchase: PurchaseKey) -> Link? {
     links[index].first { $0.transaction.purchaseKey == purchase }
   }

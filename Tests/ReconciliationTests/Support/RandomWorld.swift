@@ -118,6 +118,35 @@ struct RandomWorld: Sendable {
     var world: World
   }
 
+  /// The world with a second transaction ID for each period that has an ID of its own. Some receipts contain, and some
+  /// orders state, the second ID; nil: there is no such period.
+  func splittingPeriods(using random: inout SeededGenerator) -> World? {
+    var copy = world
+    for record in world.transactions where record.expiresDate != nil && record.webOrderLineItemId != nil {
+      var second = record
+      // The next ID in order, so that ties between purchases stay.
+      second.transactionId = Identifier(record.transactionId.text + "+")
+      second.originalTransactionId = record.originalTransactionId ?? record.transactionId
+      copy.transactions.append(second)
+      for place in copy.receipts.indices where random.oneIn(2) {
+        let receiptId = copy.receipts[place].receiptId
+        guard copy.contained[receiptId]?.remove(record.key) != nil else { continue }
+        copy.contained[receiptId]?.insert(second.key)
+        if copy.receipts[place].state.signedTransactionId == record.transactionId {
+          copy.receipts[place].state.signedTransactionId = second.transactionId
+        }
+      }
+      copy.orders = copy.orders.map { row in
+        guard case .valid(var order) = row, order.transactionId == record.transactionId, random.oneIn(2) else {
+          return row
+        }
+        order.transactionId = second.transactionId
+        return .valid(order)
+      }
+    }
+    return copy.transactions.count > world.transactions.count ? copy : nil
+  }
+
   private init(world: World) { self.world = world }
 
   /// Removes the transactions without evidence.
@@ -179,6 +208,7 @@ struct RandomWorld: Sendable {
     record.originalPurchaseDate = random.oneIn(8) ? time(using: &random) : record.purchaseDate
     record.isRenewal = random.pick(nil, false, false, true)
     record.expiresDate = random.oneIn(6) ? time(using: &random) : nil
+    if record.expiresDate != nil, !random.oneIn(3) { record.webOrderLineItemId = Identifier(prefix + "W" + id) }
     record.ownership = random.pick(nil, .purchased, .purchased, .purchased, .purchased, .familyShared)
     record.priceMilliunits = random.pick(nil, 9_900, 9_900, 4_900)
     record.currency = random.pick(nil, "USD", "USD", "EUR")

@@ -37,6 +37,25 @@ import Testing
     }
   }
 
+  @Test("A second transaction ID of a period changes no owner and no verdict", arguments: Effort.blocks)
+  func secondIDs(block: UInt64) {
+    var tried = 0
+    forEachWorld(block) { random, generator in
+      guard let split = random.splittingPeriods(using: &generator) else { return }
+      tried += 1
+      let (before, after) = (random.world.matchedFacts().orders, split.matchedFacts().orders)
+      let (judged, again) = (random.world.audited().judgements, split.audited().judgements)
+      for (orderId, facts) in before {
+        #expect(
+          Set(after[orderId]?.claims.owned.map(\.purchaseKey) ?? []) == Set(facts.claims.owned.map(\.purchaseKey)),
+          "\(orderId) of block \(block)")
+        #expect(again[orderId]?.disposition == judged[orderId]?.disposition, "\(orderId) of block \(block)")
+        #expect(again[orderId]?.payment == judged[orderId]?.payment, "\(orderId) of block \(block)")
+      }
+    }
+    #expect(tried > 10)
+  }
+
   @Test("A verdict and its reason agree", arguments: Effort.blocks)
   func reasons(block: UInt64) {
     forEachWorld(block) { random, _ in
