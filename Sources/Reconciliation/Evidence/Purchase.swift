@@ -111,8 +111,8 @@ extension TransactionRecord {
     var separated = records
     // By original purchase, the latest one of its own.
     var repurchases: [PurchaseKey: TransactionRecord] = [:]
-    for (place, bought) in restores.sorted(by: { ($0.bought, records[$0.place].key) < ($1.bought, records[$1.place].key) })
-    {
+    let sequence = restores.sorted { ($0.bought, records[$0.place].key) < ($1.bought, records[$1.place].key) }
+    for (place, bought) in sequence {
       let original = records[place].purchaseKey
       if let last = repurchases[original], let date = last.purchaseDate,
         !last.isReversed || last.revocation.map({ $0.date >= bought }) ?? true

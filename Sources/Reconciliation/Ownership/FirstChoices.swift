@@ -32,7 +32,9 @@ struct FirstChoices {
     owners = Array(repeating: nil, count: times.count)
     let apart = members.indices.filter { members[$0].choices != nil }
     for member in apart {
-      for choice in members[member].choices ?? [] where choice.isProof { holders[choice.sale, default: []].append(member) }
+      for choice in members[member].choices ?? [] where choice.isProof {
+        holders[choice.sale, default: []].append(member)
+      }
     }
     let isMixed = members.contains { $0.hasGoods } && members.contains { !$0.hasGoods }
     var isChanging = !apart.isEmpty

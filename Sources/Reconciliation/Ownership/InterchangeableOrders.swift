@@ -175,11 +175,7 @@ struct InterchangeableOrders {
   private static func nearest(
     to time: Int64, in orders: [Int], at times: [Int64], within window: Int64, where isLinked: (Int) -> Bool
   ) -> Int? {
-    var (low, high) = (0, orders.count)
-    while low < high {
-      let middle = (low + high) / 2
-      if times[orders[middle]] < time { low = middle + 1 } else { high = middle }
-    }
+    let low = orders.partitioningIndex { times[$0] >= time }
     let after = orders[low...].lazy.prefix { times[$0] - time <= window }.first(where: isLinked)
     let limit = after.map { times[$0] - time } ?? window
     var before: Int?
@@ -270,7 +266,8 @@ extension Claimant {
 
   /// True for an order of the same person, product and account token that states no unknown ID.
   fileprivate func hasEqualClaims(_ other: Claimant, rules: Rules) -> Bool {
-    !other.isStatedIDUnknown && order.productId == other.order.productId && rules.people.isSame(order.userId, other.order.userId)
+    !other.isStatedIDUnknown && order.productId == other.order.productId
+      && rules.people.isSame(order.userId, other.order.userId)
       && rules.bundleId(of: order) == rules.bundleId(of: other.order)
       && order.appAccountToken.map(AccountToken.spelling) == other.order.appAccountToken.map(AccountToken.spelling)
   }

@@ -221,13 +221,13 @@ public struct Matching {
     }
     for loss in crowd?.losses ?? [] {
       for place in loss.sales {
-        if let sale = crowd?.sales[place].transaction { lose(sale, by: loss.index, settled) }
+        if let sale = crowd?.sales[place].transaction { lose(sale, by: loss.index, settled, isUnsettled) }
       }
     }
     for own in links {
       for link in own.sorted(by: { $0.transaction.key < $1.transaction.key }) {
         if claimants[link.index].isOpen, couldOutrank(link) { provisional.insert(link.transaction.purchaseKey) }
-        lose(link.transaction, by: link.index, settled)
+        lose(link.transaction, by: link.index, settled, isUnsettled)
       }
     }
   }
@@ -241,14 +241,19 @@ public struct Matching {
     return precedes(answered, own)
   }
 
-  private mutating func lose(_ transaction: TransactionRecord, by index: Int, _ settled: Matching) {
+  private mutating func lose(
+    _ transaction: TransactionRecord, by index: Int, _ settled: Matching, _ isUnsettled: [Bool]
+  ) {
     guard let owner = owners[transaction.purchaseKey], owner != index else { return }
     // The proof may show more than the ID once it can be read.
     if claimants[index].proofValidity == .allUnreadableIDKnown { return }
     let orderId = claimants[index].order.orderId
     guard var lost = claims[orderId]?.lost, claims[orderId]?.owned.first?.environment != .production else { return }
     let order = claimants[owner].order
-    let couldGain = settled.claims[orderId]?.owned.contains { $0.environment == transaction.environment } ?? false
+    // An unsettled order is absent from the settled orders, so that it gains nothing among them.
+    let couldGain =
+      isUnsettled[index] && isUnsettled[owner]
+      || settled.claims[orderId]?.owned.contains { $0.environment == transaction.environment } ?? false
     let claim = LostClaim(
       transaction: transaction, ownerOrderId: order.orderId, ownerUserId: order.userId,
       isFinal: !claimants[index].isOpen && !couldGain)

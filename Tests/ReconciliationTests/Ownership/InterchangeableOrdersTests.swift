@@ -24,7 +24,7 @@ import Testing
     #expect(byList > 2 && byToken > 2 && withGoods > 2, "\(byList), \(byToken), \(withGoods)")
   }
 
-  @Test("With proofs and stated IDs, orders own and lose what matching pair by pair gives them", arguments: Effort.blocks)
+  @Test("With proofs and stated IDs, orders own and lose what matching in pairs gives them", arguments: Effort.blocks)
   func setApart(block: UInt64) {
     var random = SeededGenerator(seed: block)
     var (decided, lost) = (0, 0)

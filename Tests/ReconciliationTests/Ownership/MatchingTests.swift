@@ -365,7 +365,8 @@ extension Matching {
     let paired = links.indices.filter { index in
       !links[index].isEmpty && links[index].allSatisfy { $0.kind == .list || $0.kind == .token }
     }
-    return Dictionary(grouping: paired) { rules.people.person(claimants[$0].order.userId) }.values.contains { $0.count > 1 }
+    let people = Dictionary(grouping: paired) { rules.people.person(claimants[$0].order.userId) }
+    return people.values.contains { $0.count > 1 }
   }
 
   /// The rank of section 3.2 by its letter: the best order of each person, then the best person.

@@ -33,7 +33,7 @@ import Testing
       scene.stating("inside", by: "payer") { $0.appAccountToken = "b2" }
       scene.signedProof("r", for: scene.stating("outside", by: "thief", hours: 89), of: record)
     },
-    Case("2: a second charge on an order inside the window is not an outside order's purchase", "inside,inside") { scene in
+    Case("2: a second charge on an order inside the window is no outside order's purchase", "inside,inside") { scene in
       let time = scene.time
       let records = [("T1", 0), ("T2", 1)].map { id, hours in
         scene.transaction(id) { $0.purchaseDate = time + .hours(hours) }
@@ -309,7 +309,7 @@ import Testing
     #expect(scene.world.findingNames == [])
   }
 
-  @Test("A left-over purchase pays the order that is short of units, though another order is nearer", arguments: [2, 40])
+  @Test("A left-over purchase pays an order that is short of units before a nearer one", arguments: [2, 40])
   func unitsOfFurtherPurchases(orders: Int) {
     var scene = ShopFixture()
     let time = scene.time

@@ -173,6 +173,31 @@ import Testing
     #expect(tried > 5)
   }
 
+  @Test("A claim is not lost finally to an order whose stated ID is not known yet", arguments: [true, false])
+  func lostToUnsettled(isOwnerUnsettled: Bool) {
+    let record = ShopFixture().paid("T1") { $0.appAccountToken = .stated("A1") }
+    var owner = named("owner", "T8")
+    owner.appAccountToken = "a1"
+    if !isOwnerUnsettled { owner.transactionId = nil }
+    let claimants = [
+      Claimant(order: owner, proven: .none, known: VerifiedTransactions([record])),
+      Claimant(order: named("loser", "T9"), proven: VerifiedTransactions([record])),
+    ]
+    let claims = Matching(of: claimants, rules: ShopFixture().world.rules).claims
+    #expect(claims["owner"]?.owned == [record])
+    #expect(claims["loser"]?.lost.map(\.isFinal) == [!isOwnerUnsettled])
+  }
+
+  @Test("An order for more units than it owns is no secure owner", arguments: [Int32(1), 2])
+  func secureOwner(quantity: Int32) {
+    let record = ShopFixture().paid("T1")
+    var order = named("order", "T1")
+    order.quantity = quantity
+    let claimant = Claimant(order: order, proven: VerifiedTransactions([record]), proofIds: ["T1"])
+    let secure = SecureOwner(claimant, own: [record.purchaseKey], rules: ShopFixture().world.rules)
+    #expect((secure == nil) == (quantity > 1))
+  }
+
   @Test("A payment is final by default")
   func paymentsAreFinalByDefault() {
     #expect(Judgement(judging: OrderFacts(order: unnamed("order")), rules: ShopFixture().world.rules).isPaymentFinal)

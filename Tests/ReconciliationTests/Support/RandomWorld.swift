@@ -208,7 +208,8 @@ struct RandomWorld: Sendable {
     record.originalPurchaseDate = random.oneIn(8) ? time(using: &random) : record.purchaseDate
     record.isRenewal = random.pick(nil, false, false, true)
     record.expiresDate = random.oneIn(6) ? time(using: &random) : nil
-    if record.expiresDate != nil, !random.oneIn(3) { record.webOrderLineItemId = Identifier(prefix + "W" + id) }
+    // Old receipts have no ID of the period.
+    if record.expiresDate != nil, id != "T1" { record.webOrderLineItemId = Identifier(prefix + "W" + id) }
     record.ownership = random.pick(nil, .purchased, .purchased, .purchased, .purchased, .familyShared)
     record.priceMilliunits = random.pick(nil, 9_900, 9_900, 4_900)
     record.currency = random.pick(nil, "USD", "USD", "EUR")
