@@ -123,6 +123,10 @@ struct RandomWorld: Sendable {
   func splittingPeriods(using random: inout SeededGenerator) -> World? {
     var copy = world
     for record in world.transactions where record.expiresDate != nil && record.webOrderLineItemId != nil {
+      // A token links orders by reference to an ID. A refund without the date of its statement is none of Apple's.
+      if case .stated(.some) = record.appAccountToken { continue }
+      let hasRefund = record.revocation != nil || record.revocationWithdrawnDate != nil
+      if hasRefund, record.revocationStatedDate == nil { continue }
       var second = record
       // The next ID in order, so that ties between purchases stay.
       second.transactionId = Identifier(record.transactionId.text + "+")

@@ -53,7 +53,7 @@ import Testing
         #expect(again[orderId]?.payment == judged[orderId]?.payment, "\(orderId) of block \(block)")
       }
     }
-    #expect(tried > 10)
+    #expect(tried > 5)
   }
 
   @Test("A verdict and its reason agree", arguments: Effort.blocks)
