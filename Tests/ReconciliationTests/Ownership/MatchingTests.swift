@@ -212,7 +212,9 @@ import Testing
     var random = SeededGenerator(seed: block)
     var (kept, linkedOutside) = (0, 0)
     for number in 0..<150 {
-      let (claimants, rules) = (RandomWorld.make(using: &random).claimants, RandomWorld.rules)
+      let claimants =
+        number.isMultiple(of: 2) ? RandomWorld.make(using: &random).claimants : fewPurchases(using: &random)
+      let rules = number.isMultiple(of: 2) ? RandomWorld.rules : ShopFixture().world.rules
       let all = Matching(of: claimants, rules: rules)
       for further in claimants.map(\.order.orderId) {
         let before = Matching(of: claimants.filter { $0.order.orderId != further }, rules: rules)
@@ -354,6 +356,31 @@ import Testing
       #expect(partners == matching.assignByFlow(pairs, byId, saleCount: saleCount), "\(block), \(number)")
     }
     #expect(answers > 5)
+  }
+
+  /// Orders inside and outside the window of one to three purchases.
+  private func fewPurchases(using random: inout SeededGenerator) -> [Claimant] {
+    let records = (0..<random.number(1...3)).map { number in
+      var record = TransactionRecord.Contents(
+        environment: .production, transactionId: Identifier("T\(number)"), productId: "gems.100")
+      (record.bundleId, record.quantity) = (ShopFixture.bundle, random.pick(nil, 1, 2))
+      record.purchaseDate = ordered + .hours(Int64(random.pick(0, 1, 5)))
+      record.appAccountToken = random.pick(.absent, .absent, .stated("a"), .stated("b"))
+      return TransactionRecord(record)
+    }
+    return (0..<random.number(2...4)).map { number in
+      var order = Order(
+        orderId: Identifier("o\(number)"), userId: random.pick("ann", "ann", "bob"), productId: "gems.100",
+        quantity: random.pick(1, 1, 2), amount: .of(990), status: .verified,
+        createdAt: ordered + .hours(Int64(random.pick(-90, -1, 0, 2, 80, 90))))
+      order.appAccountToken = random.pick(nil, nil, "a", "b")
+      let one = records[random.number(0...records.count - 1)]
+      if random.oneIn(2) { order.transactionId = one.transactionId }
+      let list = random.oneIn(2) ? records : []
+      return Claimant(
+        order: order, proven: VerifiedTransactions(list), known: VerifiedTransactions(list.isEmpty ? [one] : []),
+        proofIds: random.oneIn(3) ? [one.transactionId] : [], hasGoods: random.oneIn(2))
+    }
   }
 
   private let ordered = ShopFixture.asOf - .days(4)
