@@ -74,7 +74,8 @@ import Testing
         environment: .production, transactionId: "T", productId: "gems", channel: .serverApi, signedDate: signed)
       (fact.webOrderLineItemId, fact.originalTransactionId, fact.currency) = (text, text, text)
       (fact.quantity, fact.details.offerType, fact.refundRequest) = (number, number, .requested(reason: text))
-      (fact.details.storefront, fact.details.appTransactionId, fact.details.offerIdentifier) = (text, text, text)
+      fact.details.storefront = number == 1 ? "DEU" : "143441"
+      (fact.details.appTransactionId, fact.details.offerIdentifier) = (text, text)
       (fact.details.subscriptionGroupIdentifier, fact.details.commitmentInfo) = (text, text)
       (fact.details.billingPlanType, fact.details.previousOriginalTransactionId) = (text, text)
       fact.subscriptionStatus = number == 1 ? .active : .expired
@@ -106,6 +107,11 @@ import Testing
       #expect(record.subscriptionExpiresDate == last.renewalDate && record.priceMilliunits == last.priceMilliunits)
       #expect(record.firstSignedDate == old.signedDate && record.signedDate == facts.map(\.signedDate).max())
     }
+    // A storefront ID of an unknown country does not hide a known country.
+    var elsewhere = new
+    elsewhere.details.storefront = "199999"
+    #expect(TransactionRecord.folding([old, elsewhere])?.details.storefront == "DEU")
+    #expect(TransactionRecord.folding([elsewhere])?.details.storefront == "199999")
     // Without an original purchase date, a transaction is no restore.
     var bare = old
     (bare.originalTransactionId, bare.purchaseDate) = ("T", ShopFixture.asOf)
