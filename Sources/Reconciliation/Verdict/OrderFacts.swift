@@ -78,6 +78,9 @@ public struct OrderFacts: Sendable {
   /// True if an unanswered receipt could still reveal a payment.
   public var hasUnansweredProofs: Bool { receipts.contains { $0.defect == nil && $0.state.mayRevealPayment } }
 
+  /// True if the content of one of its proofs is unknown for good.
+  var hasUnreadableProof: Bool { validReceipts.contains(where: \.state.isUnreadable) }
+
   func isOpen(_ rules: borrowing Rules) -> Bool {
     receipts.contains { $0.defect == nil && $0.state.mayMovePayment(rules) }
   }

@@ -101,6 +101,11 @@ public enum VerdictRule: String, CaseIterable, Sendable {
           "It states \(refused.transaction.transactionId), which looks like a restore. Apple's answer may show a purchase."
         )
       }
+      if facts.hasUnreadableProof {
+        return because.noting(
+          .unconfirmed(.unreadable),
+          "It states \(refused.transaction.transactionId), which cannot pay it, but one of its proofs cannot be read.")
+      }
       return because.noting(
         .unpaid(refused.reason, refused.transaction),
         "It states \(refused.transaction.transactionId), but \(refused.reason.explanation).")
@@ -131,7 +136,7 @@ public enum VerdictRule: String, CaseIterable, Sendable {
     }
     if facts.awaitsAnswer { return because.noting(nil, "\(whose), but Apple has not answered about its own claim.") }
     // An unreadable proof may contain a purchase of its own.
-    if facts.order.transactionId != nil, facts.validReceipts.contains(where: \.state.isUnreadable) {
+    if facts.order.transactionId != nil, facts.hasUnreadableProof {
       return because.noting(.unconfirmed(.unreadable), "\(whose), but one of its own proofs cannot be read.")
     }
     if facts.claims.lost.allSatisfy(\.isFinal) {
@@ -326,7 +331,7 @@ public enum VerdictRule: String, CaseIterable, Sendable {
     {
       return because.noting(nil, "Apple does not know the purchase inside its proof, and was not asked about \(named).")
     }
-    let isUnread = facts.validReceipts.contains(where: \.state.isUnreadable)
+    let isUnread = facts.hasUnreadableProof
     // The content of an unreadable payload is unknown. Other rules decide if Apple was asked about the stated ID.
     if isUnread, facts.order.transactionId != nil, unknown.isEmpty, facts.lookup == nil {
       return because.noting(

@@ -122,6 +122,15 @@ import Testing
       scene.receipt("r1", for: order, .rejected(.malformed))
       scene.signedProof("r2", for: order, of: scene.transaction { $0.productId = "gems.500" })
     },
+    Case("an unreadable payload, and a confirmed ID of another product", "unconfirmed unreadable") { scene in
+      let order = scene.paidOrder(transaction: { $0.productId = "gems.500" })
+      scene.receipt("r1", for: order, .rejected(.malformed))
+    },
+    Case("an unreadable payload, and a stated proof of another product", "unconfirmed unreadable") { scene in
+      let order = scene.order { $0.transactionId = "T1" }
+      scene.receipt("r1", for: order, .rejected(.malformed))
+      scene.signedProof("r2", for: order, of: scene.transaction { $0.productId = "gems.500" })
+    },
     Case("an unreadable payload and a confirmed ID, beside another product", "paid") { scene in
       let order = scene.order { $0.transactionId = "T9" }
       scene.transaction("T9")
