@@ -47,10 +47,11 @@ import Testing
 
   @Test func theProofsBehindAnOpenAccusationAreAskedAboutEveryNight() async throws {
     try await RecheckFixture.run { shop in
-      for (order, id) in [("accused", "1"), ("shares its ID", "1"), ("served", "2"), ("lesser", "3"), ("tonight", "4")]
-      {
-        try await shop.order(order, transaction: id)
-      }
+      let orders = [
+        ("accused", "1"), ("shares its ID", "1"), ("served", "2"), ("major", "3"), ("tonight", "4"), ("lapsed", "5"),
+        ("price", "6"),
+      ]
+      for (order, id) in orders { try await shop.order(order, transaction: id) }
       try await shop.order("has receipts", transaction: nil)
       for id in ["r1", "r2"] { try await shop.receipt(id, for: "has receipts") }
       try await shop.receipt("without an order", for: nil)
@@ -59,10 +60,15 @@ import Testing
       try await finding(.wrongUser, order: "has receipts", shop)
       try await finding(.signatureInvalid, order: nil, receipt: "without an order", shop)
       try await finding(.paidNotDelivered, order: "served", shop)
-      try await finding(.duplicateClaim, order: "lesser", severity: .major, shop)
+      try await finding(.duplicateClaim, order: "major", severity: .major, shop)
+      try await finding(.lapsedStillServed, order: "lapsed", severity: .major, shop)
+      try await finding(.amountMismatch, order: "price", severity: .major, shop)
       try await finding(.duplicateClaim, order: "tonight", opened: Self.night, shop)
       try await shop.queue(asOf: Self.night).enqueue()
-      let nightly = ["com.example.game/1 3 20", "r1 3 20", "r2 3 20", "without an order 3 20"]
+      let nightly = [
+        "com.example.game/1 3 20", "com.example.game/3 3 20", "com.example.game/5 3 20", "r1 3 20", "r2 3 20",
+        "without an order 3 20",
+      ]
       #expect(try await accused(shop) == nightly)
       // A night made again finds the same due dates, and so does a rebuild.
       try await shop.queue(asOf: Self.night).enqueue()

@@ -35,7 +35,7 @@ extension CheckTable {
     }
   }
 
-  /// SQL: the checks behind critical findings that accuse and were open at `noted.at`, with the oldest opening.
+  /// SQL: the checks behind findings that accuse, of any severity, and were open at `noted.at`, with the oldest opening.
   ///
   /// A finding rests on the receipts of its order, on the receipt that it names, and on the look-up of its order's ID.
   private static let accused = """
@@ -46,8 +46,7 @@ extension CheckTable {
       WHERE c.order_id = f.order_id AND c.subject_kind = 'receipt'
       UNION SELECT 'receipt', f.receipt_id WHERE f.receipt_id IS NOT NULL
       UNION SELECT 'lookup', l.subject_id FROM night_audit.lookups l WHERE l.order_id = f.order_id) proof
-    WHERE f.severity = 'critical'
-      AND f.kind IN (\(FindingKind.allCases.filter(\.accusesCustomer).map { "'\($0.rawValue)'" }.joined(separator: ", ")))
+    WHERE f.kind IN (\(FindingKind.allCases.filter(\.accusesCustomer).map { "'\($0.rawValue)'" }.joined(separator: ", ")))
     GROUP BY proof.subject_kind, proof.subject_id
     """
 

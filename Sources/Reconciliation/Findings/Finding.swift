@@ -66,8 +66,6 @@ public struct Finding: Hashable, Sendable {
   public var kind: FindingKind
   /// The kind's severity, unless a rule has changed it.
   public var severity: Severity
-  /// True for a critical finding that accuses a customer. Apple is asked about its proofs every night.
-  public var isAccusation: Bool { severity == .critical && kind.accusesCustomer }
   public var action: FindingAction
   public var subject: Subject
   public var orderId: Identifier?
