@@ -78,6 +78,7 @@ extension FindingRules {
 
   func considerStatus() {
     let status = order.status
+    if verdict == .nothingToPay { return decline([.statusMismatch], "Nothing was to be paid, whatever the shop says.") }
     switch disposition {
     case .settled where status == .pending:
       addForStatus(.statusMismatch, unless: unread, "Paid and delivered, but the shop still says pending.")
@@ -198,13 +199,13 @@ extension FindingRules {
       let app = transaction?.bundleId ?? facts.receipts.lazy.compactMap(\.state.bundleId).first ?? "another app"
       add(.wrongBundle, atStake: order.amount, on: transaction, "The proof belongs to \(app), not to the order's app.")
     case .unpaid(.familyShared, let transaction):
-      if order.amount.minorUnits > 0 {
+      if isBookedWithAmount {
         add(
           .familySharedSale, atStake: order.amount, on: transaction,
           "The user has access through a family member's purchase. No payment was made for this order.")
       }
     case .unpaid(.restored, let transaction):
-      if order.amount.minorUnits > 0 {
+      if isBookedWithAmount {
         add(
           .restoredAsSale, atStake: order.amount, on: transaction,
           "The stated transaction restores an earlier purchase. No payment was made for this order.")
@@ -220,10 +221,15 @@ extension FindingRules {
     }
     declineOthers(
       [.productMismatch, .wrongBundle, .familySharedSale, .restoredAsSale],
-      order.amount.minorUnits == 0 && (verdict?.reason == .familyShared || verdict?.reason == .restored)
-        ? "The amount of the order is 0, so no sale was booked."
+      !isBookedWithAmount && (verdict?.reason == .familyShared || verdict?.reason == .restored)
+        ? "No sale was booked: the shop says \(order.status.rawValue), and the amount is \(order.amount.text)."
         : "The verdict on the payment is another one: \(payment)."
     )
+  }
+
+  /// True if the shop counts the amount as a sale, or did until a refund.
+  private var isBookedWithAmount: Bool {
+    order.amount.minorUnits > 0 && (order.status == .verified || order.status == .refunded)
   }
 
   private func isOfAnotherApp(_ proof: ProofState) -> Bool {

@@ -156,12 +156,9 @@ import Testing
 
   @Test("An order of amount 0 without proof and ID is paid: settled with goods, void without, and no finding")
   func nothingToPay() {
-    for hasGoods in [true, false] {
+    for (hasGoods, status) in [(true, OrderStatus.pending), (true, .verified), (false, .verified), (false, .refunded)] {
       var scene = ShopFixture()
-      let order = scene.order { order in
-        order.amount = .of(0)
-        order.status = hasGoods ? .verified : .pending
-      }
+      let order = scene.order { ($0.amount, $0.status) = (.of(0), status) }
       if hasGoods { scene.delivery(of: order) }
       let judgement = scene.world.audited().judgements["order"]
       #expect(judgement?.payment == "paid nothing_to_pay")

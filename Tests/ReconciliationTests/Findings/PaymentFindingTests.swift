@@ -204,7 +204,10 @@ import Testing
     Case("Xcode goods", ["delivered_not_paid on order"]) { scene in
       scene.delivery(of: scene.paidOrder(transaction: { $0.environment = .xcode }))
     },
-    Case("family access sold", ["family_shared_sale on order"]) { scene in
+    Case("family access sold", ["family_shared_sale on order", "status_mismatch on order"]) { scene in
+      scene.delivery(of: scene.paidOrder(transaction: { $0.ownership = .familyShared }))
+    },
+    Case("family access that the shop never booked", []) { scene in
       scene.delivery(of: scene.paidOrder({ $0.status = .pending }, transaction: { $0.ownership = .familyShared }))
     },
     Case("family access of amount 0", []) { scene in

@@ -44,6 +44,9 @@ import Testing
       scene.amount = .of(1)
       scene.delivery(of: scene.paidOrder(transaction: restored))
     },
+    Case("a restore that the shop never booked", []) { scene in
+      scene.delivery(of: scene.paidOrder({ $0.status = .failed }, transaction: restored))
+    },
     Case("a restore of amount 0", ["status_mismatch on order"]) { scene in
       scene.amount = .of(0)
       scene.delivery(of: scene.paidOrder(transaction: restored))
