@@ -10,8 +10,8 @@ public struct UnansweredOrder: Hashable, Sendable {
 
   /// True if the order would precede the owner of a payment with a verified proof.
   func couldOutrank(_ owner: LinkRank, on payment: TransactionRecord, rules: Rules) -> Bool {
-    // An order that states an ID is linked to that transaction.
-    guard order.orderId != owner.orderId, order.transactionId == nil, payment.isPurchase(of: order.productId),
+    // A proof links an order to a purchase, whatever ID the order states.
+    guard order.orderId != owner.orderId, payment.isPurchase(of: order.productId),
       rules.bundleId(of: order) == payment.bundleId
     else { return false }
     let proven = Claimant(order: order, proven: .none, hasGoods: true)

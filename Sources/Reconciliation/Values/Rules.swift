@@ -68,10 +68,9 @@ public struct Rules: Hashable, Sendable {
     asOf - date <= evidenceGrace && date <= max(asOf, readAt ?? asOf) + clockSkew
   }
 
-  /// True if notifications that are not read yet may name the purchase of an order, which its account token finds.
-  func mayBeAnnounced(_ order: Order) -> Bool {
-    guard order.appAccountToken != nil, let until = salesKnownUntil[bundleId(of: order)] else { return false }
-    return order.createdAt + evidenceGrace > until
+  /// True if Apple's notifications of the order's time are not read yet. False for an app without notifications.
+  func awaitsSales(of order: Order) -> Bool {
+    salesKnownUntil[bundleId(of: order)].map { order.createdAt + evidenceGrace > $0 } ?? false
   }
 
   /// True for a date after the as-of and the reading, by more than clocks differ.

@@ -22,7 +22,13 @@ extension OrderFacts {
   func verdict(rules: Rules, _ reasoning: inout Reasoning) -> Verdict {
     for rule in VerdictRule.allCases {
       var because = Because(isWanted: reasoning.isWanted)
-      let verdict = rule.verdict(self, rules, &because)
+      var verdict = rule.verdict(self, rules, &because)
+      if case .unpaid = verdict, mayBeAnnounced(rules) {
+        let reason = because.text
+        verdict = because.noting(
+          .unconfirmed(.awaitingEvidence),
+          "\(reason) But Apple's notifications of its time are not read yet, and one may contain its purchase.")
+      }
       reasoning.take(rule, verdict, because)
       if let verdict { return verdict }
     }

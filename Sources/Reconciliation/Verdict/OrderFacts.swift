@@ -121,6 +121,21 @@ public struct OrderFacts: Sendable {
     record.isRefundShareUnknown && awaitsDetails(of: record)
   }
 
+  /// True if a notification that is not read yet may contain a purchase that no receipt of the order contains:
+  /// one with its account token, or a period of the subscription whose original transaction ID it states.
+  func mayBeAnnounced(_ rules: Rules) -> Bool {
+    guard rules.awaitsSales(of: order) else { return false }
+    if order.appAccountToken != nil { return true }
+    guard let stated = order.transactionId else { return false }
+    return (proven + known).contains { $0.expiresDate != nil && $0.originalTransactionId == stated }
+  }
+
+  /// True if the period was upgraded, and no later period of its subscription is known.
+  func awaitsUpgrade(from period: TransactionRecord) -> Bool {
+    guard period.isUpgraded == true, let end = period.expiresDate else { return false }
+    return period.subscriptionExpiresDate.map { $0 <= end } ?? true
+  }
+
   var isStatedIDPending: Bool { order.transactionId != nil && claims.named == nil && lookup?.outcome != .notFound }
 
   var validReceipts: [Receipt] {

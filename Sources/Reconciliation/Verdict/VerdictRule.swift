@@ -106,6 +106,11 @@ public enum VerdictRule: String, CaseIterable, Sendable {
           .unconfirmed(.unreadable),
           "It states \(refused.transaction.transactionId), which cannot pay it, but one of its proofs cannot be read.")
       }
+      if refused.reason == .productMismatch, facts.awaitsUpgrade(from: refused.transaction) {
+        return because.noting(
+          .unconfirmed(.awaitingEvidence),
+          "It states \(refused.transaction.transactionId), which was upgraded to a purchase that is not known yet.")
+      }
       return because.noting(
         .unpaid(refused.reason, refused.transaction),
         "It states \(refused.transaction.transactionId), but \(refused.reason.explanation).")
@@ -240,6 +245,9 @@ public enum VerdictRule: String, CaseIterable, Sendable {
       guard claimant.contradictsOwnPayload else {
         return because.noting(nil, "The IDs in its proofs do not contradict the stated ID.")
       }
+      guard !facts.awaitsAnswer, facts.claims.isFinal else {
+        return because.noting(nil, "A missing answer could still show which purchase pays it.")
+      }
       return because.noting(
         .unpaid(.idMismatch, claimant.proven.first { claimant.signedIds.contains($0.transactionId) }),
         "It states \(named), but its own signed proof contains another ID.")
@@ -369,11 +377,6 @@ public enum VerdictRule: String, CaseIterable, Sendable {
       return because.noting(
         .unconfirmed(.awaitingEvidence),
         "It has neither a receipt nor a transaction ID, but it is not older than \(rules.evidenceGrace.words) yet.")
-    }
-    if rules.mayBeAnnounced(facts.order) {
-      return because.noting(
-        .unconfirmed(.awaitingEvidence),
-        "It has an account token alone, and Apple's notifications of its time, which may name it, are not read yet.")
     }
     return because.noting(
       .unpaid(facts.order.status == .verified ? .noEvidence : .neverPaid, nil),

@@ -20,7 +20,7 @@ import Testing
         // Its own proofs are answered. Another customer's evidence, about the stated ID or the token, had paid it.
         let hasLostRecord =
           random.world.namesKnown(orderId) && !silent.namesKnown(orderId)
-          || random.world.hasPurchase(withTokenOf: orderId, unlike: silent)
+          || random.world.hasPurchase(announcedFor: orderId, unlike: silent)
         #expect(hasLostRecord && !silenced.contains(orderId), "\(orderId) \(reason), world \(number)")
       }
     }
@@ -40,8 +40,8 @@ import Testing
         for finding in withheld.world.audited().findings
         where finding.kind.needsAnswers && !said.contains(finding.identity) {
           #expect(
-            withheld.concerns(finding, facts, random.world.rules.people)
-              || random.world.hasPurchase(withTokenOf: finding.orderId, unlike: withheld.world),
+            withheld.movesPayment(of: finding, facts)
+              || random.world.hasPurchase(announcedFor: finding.orderId, unlike: withheld.world),
             "\(finding.kind) on \(finding.subject.id) without \(withheld.what), world \(number): \(finding.reason)")
         }
       }
@@ -62,8 +62,8 @@ import Testing
         for finding in withheld.world.audited().findings
         where finding.action != .look && !done.contains(SubjectAction(finding)) {
           #expect(
-            withheld.concerns(finding, facts, random.world.rules.people, isAnyKind: true)
-              || random.world.hasPurchase(withTokenOf: finding.orderId, unlike: withheld.world),
+            withheld.movesPayment(of: finding, facts, isAnyKind: true)
+              || random.world.hasPurchase(announcedFor: finding.orderId, unlike: withheld.world),
             "\(finding.action) for \(finding.kind) on \(finding.subject.id) without \(withheld.what), world \(number)")
         }
       }
@@ -200,15 +200,18 @@ import Testing
 }
 
 extension World {
-  /// True if a purchase has the order's account token, and the other world lacks one such purchase.
+  /// True if the order's account token or stated subscription links it to a purchase that the other world lacks, in an
+  /// app without notifications.
   ///
-  /// Such a purchase may be known from a receipt of another order or a notification only. An order does not wait for
-  /// those.
-  fileprivate func hasPurchase(withTokenOf orderId: Identifier?, unlike other: World) -> Bool {
+  /// Such a purchase is known from a receipt of another order only. An order cannot wait for those.
+  fileprivate func hasPurchase(announcedFor orderId: Identifier?, unlike other: World) -> Bool {
     for case .valid(let order) in orders where order.orderId == orderId {
+      guard rules.salesKnownUntil[rules.bundleId(of: order)] == nil else { return false }
       let known = Set(other.transactions.map(\.key))
-      return transactions.contains {
-        AccountToken.relation(of: order, to: $0) == .same && !known.contains($0.key)
+      return transactions.contains { purchase in
+        let isOfSubscription = purchase.expiresDate != nil && purchase.originalTransactionId == order.transactionId
+        return (isOfSubscription || AccountToken.relation(of: order, to: purchase) == .same)
+          && !known.contains(purchase.key)
       }
     }
     return false
@@ -224,35 +227,21 @@ extension World {
 }
 
 extension RandomWorld.WorldWithoutAnswer {
-  /// True if the finding compares an order with a payment that the missing answer could move to another order.
+  /// True if the finding compares an order with a payment that the missing answer gives to an order of another person.
   ///
-  /// Until that answer, a payment in the order's own verified proof counts, because an order cannot wait for all
-  /// answers.
+  /// Any receipt of any customer could contain the payment. An order waits for those of its own person only, and not for
+  /// a look-up that confirms the ID of an order whose proofs were all rejected.
   ///
   /// - Parameter facts: The facts by order, in the world with the answer.
-  fileprivate func concerns(
-    _ finding: Finding, _ facts: [Identifier: OrderFacts], _ people: People, isAnyKind: Bool = false
+  fileprivate func movesPayment(
+    of finding: Finding, _ facts: [Identifier: OrderFacts], isAnyKind: Bool = false
   ) -> Bool {
-    guard isAnyKind || finding.kind.compares, let environment = finding.environment,
-      let transactionId = finding.transactionId
-    else { return false }
-    var reached: Set<TransactionKey> = [TransactionKey(environment: environment, transactionId: transactionId)]
-    func keys(_ facts: OrderFacts) -> Set<TransactionKey> {
-      let records = facts.proven + facts.known + facts.claims.owned
-      return Set(
-        records.flatMap(\.keys)
-          + records.map { TransactionKey(environment: $0.environment, transactionId: $0.purchaseKey.transactionId) })
+    guard isAnyKind || finding.kind.compares, let orderId = finding.orderId, let userId = finding.userId else {
+      return false
     }
-    // Orders that share purchases are matched together, so that one order's result moves the others.
-    var left = Array(facts.values)
-    while let place = left.firstIndex(where: { !keys($0).isDisjoint(with: reached) }) {
-      let other = left.remove(at: place)
-      if users.contains(where: { people.isSame($0, other.order.userId) }), other.order.orderId != finding.orderId {
-        return true
-      }
-      reached.formUnion(keys(other))
-    }
-    return false
+    let isOfPerson = users.contains { world.rules.people.isSame($0, userId) }
+    return (!isOfPerson || what.hasPrefix("look-up"))
+      && facts[orderId]?.claims.owned.contains { $0.isOf(finding.transactionId) } != true
   }
 }
 

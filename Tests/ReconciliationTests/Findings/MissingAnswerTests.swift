@@ -41,7 +41,7 @@ import Testing
   func openOrder() {
     for (change, isWithheld) in [
       ({ _ in }, true), ({ $0.productId = "coins" }, false), ({ $0.createdAt = $0.createdAt - .days(4) }, false),
-      ({ $0.transactionId = "T9" }, false),
+      ({ $0.transactionId = "T9" }, true),
     ] as [((inout Order) -> Void, Bool)] {
       var (scene, _) = Self.scene(isProven: false)
       let other = scene.order("other", change)

@@ -40,6 +40,26 @@ import Testing
     }
   }
 
+  @Test("An unanswered proof of a purchase that another order owns for now is no id_mismatch")
+  func unansweredProofOfAnotherID() {
+    for isAnswered in [true, false] {
+      var scene = ShopFixture()
+      let record = scene.transaction()
+      let payer = scene.order("payer") { $0.transactionId = "T1" }
+      scene.signedProof(for: payer, of: record)
+      scene.delivery("first", of: payer)
+      scene.receipt("open", for: payer, .unanswered(.unreachable)) { $0.state.unansweredSince = ShopFixture.asOf }
+      let second = scene.order { ($0.transactionId, $0.createdAt) = ("7000", noon + .hours(1)) }
+      scene.world.lookups["order"] = .notFound()
+      scene.receipt("copy", for: second, .unanswered(.unreachable), containing: [record]) {
+        if isAnswered { $0.state = .verified(.signed) }
+        ($0.state.kind, $0.state.signedTransactionId) = (.signed, "T1")
+      }
+      scene.delivery(of: second)
+      #expect(scene.world.audited().judgements["order"]?.verdict?.name == "unconfirmed", "\(isAnswered)")
+    }
+  }
+
   @Test("An order with rejected proofs only yields to a verified proof, even of the same person")
   func onlyRejectedProofs() {
     var scene = ShopFixture()

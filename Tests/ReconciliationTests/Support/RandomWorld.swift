@@ -19,7 +19,11 @@ struct RandomWorld: Sendable {
 
   static func make(using random: inout SeededGenerator, prefix: String = "") -> RandomWorld {
     var made = RandomWorld(world: World(rules: rules))
-    if random.oneIn(2) { made.world.rules.bundleIds.append(second) }
+    if random.oneIn(2) {
+      made.world.rules.bundleIds.append(second)
+      // Apple sends notifications of these apps, but they are not read yet.
+      for app in made.world.rules.bundleIds { made.world.rules.salesKnownUntil[app] = ShopFixture.asOf - .days(140) }
+    }
     if random.oneIn(3) { made.world.rules.people = People(aliases: [("ann", "bob")]) }
     if random.oneIn(2) {
       made.world.products = [.init(productId: "gems", type: random.pick(.nonConsumable, .consumable))]

@@ -406,6 +406,34 @@ import Testing
       scene.order { $0.createdAt = ordered }
       scene.world.rules.salesKnownUntil[scene.world.rules.bundleIds[0]] = ordered - .days(1)
     },
+    Case("the JWS of the purchase before, and sales not known yet", "unconfirmed awaiting_evidence") {
+      $0.orderAgain(salesKnownUntil: ordered)
+    },
+    Case("the JWS of the purchase before, and sales known", "unpaid duplicate") {
+      $0.orderAgain(salesKnownUntil: ordered + .hours(1))
+    },
+    Case("the original ID in the second month, and sales not known yet", "unconfirmed awaiting_evidence") {
+      $0.orderOfSecondMonth(salesKnownUntil: ordered)
+    },
+    Case("the original ID in the second month, and sales known", "unpaid duplicate") {
+      $0.orderOfSecondMonth(salesKnownUntil: ordered + .hours(1))
+    },
+    Case("the original ID of an upgraded subscription, and sales not known yet", "unconfirmed awaiting_evidence") {
+      $0.orderOfUpgrade(isUpgraded: nil, salesKnownUntil: ordered)
+    },
+    Case("the original ID of another subscription, and sales known", "unpaid product_mismatch") {
+      $0.orderOfUpgrade(isUpgraded: nil, salesKnownUntil: ordered + .hours(1))
+    },
+    Case("an upgraded period without a known successor", "unconfirmed awaiting_evidence") {
+      $0.orderOfUpgrade(isUpgraded: true, salesKnownUntil: ordered + .hours(1))
+    },
+    Case("an upgraded period, and a later one of a third product", "unpaid product_mismatch") { scene in
+      scene.orderOfUpgrade(isUpgraded: true, salesKnownUntil: ordered + .hours(1))
+      scene.transaction("T2") { record in
+        (record.originalTransactionId, record.productId, record.isRenewal) = ("T1", "vip.third", true)
+        record.expiresDate = ShopFixture.asOf + .days(60)
+      }
+    },
     Case("a stated ID that was never looked up", "unconfirmed never_checked") { $0.order { $0.transactionId = "T1" } },
     Case("a receipt that was never asked about", "unconfirmed never_checked") { scene in
       scene.receipt(for: scene.order(), .neverChecked)
@@ -420,6 +448,39 @@ import Testing
 }
 
 extension ShopFixture {
+  /// The order has an account token and the proof of the purchase that another order of the user owns.
+  fileprivate mutating func orderAgain(salesKnownUntil: Instant) {
+    let bought = time - .days(10)
+    let record = transaction { ($0.appAccountToken, $0.purchaseDate) = (.stated("a1"), bought) }
+    signedProof("first", for: order("first") { ($0.appAccountToken, $0.createdAt) = ("a1", bought) }, of: record)
+    let again = order { $0.appAccountToken = "a1" }
+    delivery(of: again)
+    signedProof("again", for: again, of: record)
+    world.rules.salesKnownUntil[world.rules.bundleIds[0]] = salesKnownUntil
+  }
+
+  /// The order states the original ID a month after the first period, which another order of the user owns.
+  fileprivate mutating func orderOfSecondMonth(salesKnownUntil: Instant) {
+    let bought = time - .days(30)
+    let record = transaction { record in
+      (record.purchaseDate, record.expiresDate, record.isRenewal) = (bought, bought + .days(30), false)
+    }
+    signedProof("first", for: order("first") { $0.createdAt = bought }, of: record)
+    delivery(of: order { $0.transactionId = "T1" })
+    world.rules.salesKnownUntil[world.rules.bundleIds[0]] = salesKnownUntil
+  }
+
+  /// The order states the original ID of a subscription to another product.
+  fileprivate mutating func orderOfUpgrade(isUpgraded: Bool?, salesKnownUntil: Instant) {
+    let bought = time - .days(10)
+    transaction { record in
+      (record.purchaseDate, record.expiresDate) = (bought, bought + .days(30))
+      (record.productId, record.isUpgraded) = ("vip.basic", isUpgraded)
+    }
+    delivery(of: order { $0.transactionId = "T1" })
+    world.rules.salesKnownUntil[world.rules.bundleIds[0]] = salesKnownUntil
+  }
+
   fileprivate mutating func orderWithToken(salesKnownUntil: Instant?) {
     order {
       $0.createdAt = ShopFixture.asOf - .days(4)
