@@ -6,8 +6,8 @@ import Reconciliation
 struct Candidates {
   /// Orders that could own it, by ID. With one order it is uncontested, with none it cannot be claimed.
   private(set) var claimants: [Identifier] = []
-  /// The claimants of a subscription's period that ordered its product, with their users.
-  private(set) var subscribers: [(orderId: Identifier, userId: Identifier)] = []
+  /// The claimants of a subscription's period that ordered its product.
+  private(set) var periodClaims: [PeriodClaim] = []
   /// Orders that cannot own it but have a proof about it that affects them, by ID.
   private(set) var affectedOrders: [Identifier] = []
   /// Claimants without an account token, or with another than the transaction's, with their users.
@@ -28,6 +28,7 @@ struct Candidates {
     var orderId: Identifier
     var userId: Identifier
     var productId: Identifier
+    var createdAt: Instant
     var appAccountToken: String?
   }
 
@@ -47,7 +48,7 @@ struct Candidates {
       statingOrders.append(
         StatingOrder(
           orderId: order.orderId, userId: order.userId, productId: order.productId,
-          appAccountToken: order.appAccountToken))
+          createdAt: order.createdAt, appAccountToken: order.appAccountToken))
     }
 
     mutating func finish() { statingOrders.sort { $0.orderId < $1.orderId } }
@@ -144,7 +145,9 @@ struct Candidates {
     guard reference.isNamed || isContained else { return }
     userId = order.userId
     claimants = [order.orderId]
-    if record.isPeriod(of: order.productId) { subscribers = [(order.orderId, order.userId)] }
+    addPeriodClaim(
+      on: record, product: order.productId, orderId: order.orderId, userId: order.userId, createdAt: order.createdAt,
+      rules)
     if record.hasOtherToken(than: order.appAccountToken) { withOtherToken = [(order.orderId, order.userId)] }
     isWithToken = withOtherToken.isEmpty
     isProvenInWindow =
@@ -189,7 +192,9 @@ struct Candidates {
     func addStatingOrders(before orderId: Identifier?) {
       while let next = further.first, orderId.map({ next.orderId < $0 }) ?? true {
         claimants.append(next.orderId)
-        if record.isPeriod(of: next.productId) { subscribers.append((next.orderId, next.userId)) }
+        addPeriodClaim(
+          on: record, product: next.productId, orderId: next.orderId, userId: next.userId, createdAt: next.createdAt,
+          rules)
         if record.hasOtherToken(than: next.appAccountToken) { withOtherToken.append((next.orderId, next.userId)) }
         further.removeFirst()
       }
@@ -200,7 +205,9 @@ struct Candidates {
       // A single order is kept in any case, because leaving it out would save nothing.
       if isAlone || stake.couldClaim(record, rules: rules) {
         claimants.append(orderId)
-        if record.isPeriod(of: stake.order.productId) { subscribers.append((orderId, stake.order.userId)) }
+        addPeriodClaim(
+          on: record, product: stake.order.productId, orderId: orderId, userId: stake.order.userId,
+          createdAt: stake.order.createdAt, rules)
         isProvenInWindow =
           stake.isProven && !record.hasOtherToken(than: stake.order.appAccountToken)
           && record.isSold(near: stake.order.createdAt, rules: rules)
@@ -213,6 +220,15 @@ struct Candidates {
     }
     addStatingOrders(before: nil)
     if claimants.count != 1 || !statingOrders.isEmpty { isProvenInWindow = false }
+  }
+
+  private mutating func addPeriodClaim(
+    on record: TransactionRecord, product: Identifier, orderId: Identifier, userId: Identifier, createdAt: Instant,
+    _ rules: Rules
+  ) {
+    guard record.isPeriod(of: product) else { return }
+    periodClaims +=
+      PeriodClaim(on: record, orderId: orderId, userId: userId, createdAt: createdAt, rules: rules).map { [$0] } ?? []
   }
 
   private static func firstUser(_ stakes: [Stake], _ statingOrders: [StatingOrder]) -> Identifier? {

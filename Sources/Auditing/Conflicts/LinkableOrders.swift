@@ -50,7 +50,7 @@ struct LinkableOrders {
       case .token where transaction.isWithToken && first.hasPurchases: continue
       case .token: break
       case .subscription: break
-      case .firstPeriod: continue
+      case .periods: continue
       }
       let start = kind.orders.firstPlace { $0.createdAt >= sold - rules.matchWindow }
       let end = kind.orders.firstPlace { $0.createdAt > sold + rules.matchWindow }

@@ -156,7 +156,7 @@ struct RelatedOrders {
         switch link {
         case .token(let token): tokens.insert(Identifier(token))
         case .subscription(let original): originals.insert(original)
-        case .firstPeriod: break
+        case .periods: break
         }
       }
     }
@@ -200,7 +200,7 @@ struct RelatedOrders {
       .map(\.orderId))
   }
 
-  /// Transactions of the same purchases as some are, themselves included, and the first periods of their subscriptions.
+  /// Transactions of the same purchases as some are, themselves included, and the periods of their subscriptions.
   private static func ofSamePurchases(
     _ transactionIds: Set<Identifier>, own: borrowing BlockingConnection
   ) throws -> Set<Identifier> {
@@ -222,18 +222,11 @@ struct RelatedOrders {
     var periods = try own.copyOut(
       """
       SELECT s.transaction_id FROM night_audit.transactions r
-      JOIN night_audit.transactions s ON \(TransactionTable.areOnePeriod("r", "s"))
-      WHERE r.transaction_id IN (SELECT id FROM ids)
+      JOIN night_audit.transactions s ON s.original_transaction_id = r.original_transaction_id
+        AND s.environment = r.environment AND s.expires_at IS NOT NULL
+      WHERE r.transaction_id IN (SELECT id FROM ids) AND r.expires_at IS NOT NULL
       """, ids: transactionIds)
     while try periods.advance() { ids.insert(try periods.id(0)) }
-    _ = consume periods
-    var firstPeriods = try own.copyOut(
-      """
-      SELECT r.original_transaction_id FROM night_audit.transactions r
-      WHERE r.transaction_id IN (SELECT id FROM ids) AND r.expires_at IS NOT NULL
-        AND r.original_transaction_id <> r.transaction_id
-      """, ids: transactionIds)
-    while try firstPeriods.advance() { ids.insert(try firstPeriods.id(0)) }
     return ids
   }
 
@@ -346,7 +339,7 @@ struct RelatedOrders {
     let purchases = Dictionary(grouping: records.values.joined()) { $0.purchaseKey }
     var found: [(transaction: ContestedTransaction, affectedOrders: [Identifier])] = []
     var claimants: [PurchaseKey: Set<Identifier>] = [:]
-    var subscribers: [Identifier: [Identifier]] = [:]
+    var periodClaims: [Identifier: [PeriodClaim]] = [:]
     let linkable = linkableOrders.mapValues { LinkableOrders($0) }
     for record in records.values.joined() {
       let sharesPurchase = (purchases[record.purchaseKey]?.count ?? 0) > 1
@@ -356,8 +349,8 @@ struct RelatedOrders {
       for link in candidates.awaitedLinks(record, withoutReceipt: .all) {
         linkable[link]?.link(&contested, by: link, rules: rules)
       }
-      if record.originalTransactionId == record.transactionId, !record.isLaterPeriod {
-        subscribers[record.transactionId, default: []] += candidates.subscribers.map(\.userId)
+      if let original = record.originalTransactionId {
+        periodClaims[original, default: []] += candidates.periodClaims
       }
       found.append((contested, candidates.affectedOrders))
       claimants[record.purchaseKey, default: []].formUnion(contested.claimants)
@@ -383,11 +376,9 @@ struct RelatedOrders {
         result.transactions.take(.transaction(record, isClaimable: false, newestProof: candidates.newestProof))
       }
     }
-    if let userId = groups[orderId]?.row.userId {
-      for (subscription, users) in subscribers {
-        guard let subscriber = rules.people.only(users), !rules.people.isSame(subscriber, userId) else { continue }
-        result.transactions.take(.subscriber(subscription: subscription, userId: subscriber))
-      }
+    for (subscription, claims) in periodClaims {
+      guard let neighbors = SubscriptionClaims(claims, people: rules.people).neighbors[orderId] else { continue }
+      result.transactions.take(.neighbors(subscription: subscription, neighbors))
     }
     var decided: OrderClaims?
     func note(_ owner: Identifier, _ claims: OrderClaims) {

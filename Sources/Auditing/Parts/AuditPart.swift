@@ -208,7 +208,7 @@ package struct AuditPart {
       sorter(.reference), withoutReceipt: .all, into: writer.outlet(.orderTransaction))
     try write(reading.contests, &writer)
     try writer.write(.linkQuestion, all: reading.linkQuestions.questions)
-    try writer.write(.linkableOrder, all: reading.linkQuestions.firstPeriods)
+    try writer.write(.linkableOrder, all: reading.linkQuestions.periodClaims)
   }
 
   private func write(_ contests: ConflictGroups, _ writer: inout AuditFrameWriter) throws {

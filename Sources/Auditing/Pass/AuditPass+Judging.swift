@@ -329,7 +329,7 @@ extension OrderFacts {
     if facts.needsAccountTokenUser, case .stated(.some(let token)) = facts.comparable?.appAccountToken {
       facts.accountTokenUser = transactions.tokenUsers[AccountToken.spelling(token)]
     }
-    if let renewed = facts.renewedSubscription { facts.subscriber = transactions.subscribers[renewed] }
+    if let neighbors = facts.ownedSubscription.flatMap({ transactions.neighbors[$0] }) { facts.take(neighbors) }
     return facts
   }
 }

@@ -44,7 +44,7 @@ extension AuditPass {
       } else {
         try reading.linkQuestions.postpone(contested, until: links)
       }
-      for claimant in candidates.subscribers { try reading.linkQuestions.take(claimant, ofPeriod: record) }
+      try reading.linkQuestions.take(candidates.periodClaims, ofPeriod: record)
       for affectedOrder in candidates.affectedOrders {
         try writer.write(
           .transaction(record, isClaimable: false, newestProof: candidates.newestProof), for: affectedOrder)
@@ -72,8 +72,8 @@ extension AuditPass {
   ///
   /// - Parameters:
   ///   - linkableOrders: orders by link.
-  ///   - transactionsByOrder: gets the users, the owners of first periods, and transactions that one order alone could
-  ///     own.
+  ///   - transactionsByOrder: gets the users, the neighbors of subscriptions' orders, and transactions that one order
+  ///     alone could own.
   ///   - contests: gets all other transactions that orders could own.
   func answer(
     _ questions: LinkQuestions, among linkableOrders: SpillSorter, into transactionsByOrder: Exchange.RecordSink,
@@ -212,10 +212,10 @@ enum UnprovenLink: Hashable {
   case token(String)
   /// The original transaction ID of a subscription.
   case subscription(Identifier)
-  /// A question about the owner of a subscription's first period; it is no link.
-  case firstPeriod(Identifier)
+  /// A question about the orders of a subscription's periods; it is no link.
+  case periods(Identifier)
 
-  private static let firstPeriodMark = UInt8(ascii: "p")
+  private static let periodsMark = UInt8(ascii: "p")
   static let subscriptionMark = UInt8(ascii: "s")
   private static let tokenMark = UInt8(ascii: "t")
 
@@ -224,7 +224,7 @@ enum UnprovenLink: Hashable {
     switch self {
     case .token(let token): [Self.tokenMark] + token.utf8
     case .subscription(let original): [Self.subscriptionMark] + original.bytes
-    case .firstPeriod(let original): [Self.firstPeriodMark] + original.bytes
+    case .periods(let original): [Self.periodsMark] + original.bytes
     }
   }
 
@@ -233,7 +233,7 @@ enum UnprovenLink: Hashable {
     switch key.first {
     case Self.tokenMark: self = .token(text)
     case Self.subscriptionMark: self = .subscription(Identifier(text))
-    case Self.firstPeriodMark: self = .firstPeriod(Identifier(text))
+    case Self.periodsMark: self = .periods(Identifier(text))
     default: throw RecordReader.Mismatch()
     }
   }
@@ -256,12 +256,6 @@ struct LinkableOrder {
   private init(_ order: BorrowedOrder, hasPurchases: Bool) {
     (orderId, userId) = (order.orderId.id, order.userId.id)
     (productId, createdAt, self.hasPurchases) = (order.productId.id, order.createdAt, hasPurchases)
-  }
-
-  /// A claimant of a subscription's first period.
-  fileprivate init(claiming period: TransactionRecord, orderId: Identifier, userId: Identifier) {
-    (self.orderId, self.userId, productId, hasPurchases) = (orderId, userId, period.productId, true)
-    createdAt = period.saleDate ?? Instant(microseconds: 0)
   }
 
   init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
@@ -318,6 +312,21 @@ struct LinkableOrder {
   }
 }
 
+extension PeriodClaim {
+  init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
+    self.init(
+      orderId: try record.id(), userId: try record.id(), date: Instant(microseconds: try record.int()),
+      distance: Span(microseconds: try record.int()))
+  }
+
+  func write(to record: inout RecordBytes) {
+    record.put(orderId)
+    record.put(userId)
+    record.put(date.microseconds)
+    record.put(distance.microseconds)
+  }
+}
+
 /// Transactions that wait until the orders with their account token, or that state their subscription, are known.
 ///
 /// Shops that keep receipts, or the tokens they give to StoreKit, have few such transactions.
@@ -326,8 +335,8 @@ final class LinkQuestions {
   /// By link: transactions, and orders that need the user with a transaction's account token. Without content: a
   /// transaction will wait for this link after another one.
   let questions: SpillSorter
-  /// Claimants of the first periods of subscriptions, as linkable orders.
-  let firstPeriods: SpillSorter
+  /// Claims on the periods of subscriptions, by the question about them.
+  let periodClaims: SpillSorter
   private var asked = BloomFilter()
   private var record = RecordBytes()
 
@@ -335,7 +344,7 @@ final class LinkQuestions {
   init(directory: String, questions: SpillSorter? = nil) {
     self.directory = directory
     self.questions = questions ?? SpillSorter(directory: directory, budget: 1 << 20)
-    firstPeriods = SpillSorter(directory: directory, budget: 1 << 20)
+    periodClaims = SpillSorter(directory: directory, budget: 1 << 20)
   }
 
   func ask(_ order: (orderId: Identifier, userId: Identifier), about transaction: TransactionRecord) throws {
@@ -347,19 +356,20 @@ final class LinkQuestions {
     try add(.token(AccountToken.spelling(token)))
   }
 
-  /// Asks for the owner of the first period if the order could own a later one; keeps claimants of first periods.
-  func take(_ claimant: (orderId: Identifier, userId: Identifier), ofPeriod period: TransactionRecord) throws {
-    guard let subscription = period.originalTransactionId else { return }
-    record.clear()
-    if period.isLaterPeriod {
-      record.put(true)
-      record.put(claimant.orderId)
-      record.put(claimant.userId)
-      try add(.firstPeriod(subscription))
-    } else if subscription == period.transactionId {
-      LinkableOrder(claiming: period, orderId: claimant.orderId, userId: claimant.userId).write(to: &record)
-      try firstPeriods.add(key: UnprovenLink.firstPeriod(subscription).key, content: record.content)
+  /// Keeps the claims on a period. A later period asks for the orders of the subscription: a first one alone has none
+  /// beside it.
+  func take(_ claims: [PeriodClaim], ofPeriod period: TransactionRecord) throws {
+    guard let subscription = period.originalTransactionId, !claims.isEmpty else { return }
+    let question = UnprovenLink.periods(subscription)
+    for claim in claims {
+      record.clear()
+      claim.write(to: &record)
+      try periodClaims.add(key: question.key, content: record.content)
     }
+    if subscription == period.transactionId { return }
+    record.clear()
+    record.put(true)
+    try add(question)
   }
 
   /// Keeps a transaction until it is known which orders the links are of.
@@ -382,7 +392,7 @@ final class LinkQuestions {
   func join(_ other: LinkQuestions) throws {
     asked.formUnion(other.asked)
     try questions.absorb(other.questions)
-    try firstPeriods.absorb(other.firstPeriods)
+    try periodClaims.absorb(other.periodClaims)
   }
 
   /// The orders that an asked link could be of, by link.
@@ -391,7 +401,7 @@ final class LinkQuestions {
   func linkableOrders(in groups: [SpillFile]) throws -> SpillSorter {
     let linkableOrders = SpillSorter(directory: directory, budget: 4 << 20)
     if questions.count == 0 { return linkableOrders }
-    try linkableOrders.absorb(firstPeriods)
+    try linkableOrders.absorb(periodClaims)
     for groups in groups {
       try groups.restart()
       while let content = try groups.next() {
@@ -410,7 +420,7 @@ final class LinkQuestions {
   ///   - contests: gets the timelines of orders that are linked to transactions.
   ///   - handing: gets each transaction that was put off, with the orders that are linked to it.
   ///   - reporting: gets each order with a user who has the token, one of its own person or else another; and with the
-  ///     user of another person who alone could own the first period of its subscription.
+  ///     orders beside it in its subscription.
   func answer(
     among linkableOrders: SpillSorter, rules: Rules, _ contests: ConflictGroups,
     handing: (ContestedTransaction) throws -> Void,
@@ -421,21 +431,29 @@ final class LinkQuestions {
     let forToken = SpillSorter(directory: directory, budget: 1 << 20)
     func answer(_ question: SpillSorter.Record) throws {
       if question.content.isEmpty { return }
+      let link = try UnprovenLink(key: [UInt8](question.key))
       if !question.key.elementsEqual(key) {
         (key, known) = ([UInt8](question.key), [])
+        var claims: [PeriodClaim] = []
         while let head = waiting.head, head.key.lexicographicallyPrecedes(key) { try waiting.advance() }
         while let head = waiting.head, head.key.elementsEqual(key) {
           var reader = RecordReader(head.content)
-          known.append(try LinkableOrder(from: &reader))
+          switch link {
+          case .periods: claims.append(try PeriodClaim(from: &reader))
+          case .subscription, .token: known.append(try LinkableOrder(from: &reader))
+          }
           try waiting.advance()
         }
-        if case .token = try UnprovenLink(key: key) {
-          linkable = LinkableOrders(known, contests: contests)
-        } else {
-          linkable = LinkableOrders(known)
+        switch link {
+        case .token: linkable = LinkableOrders(known, contests: contests)
+        case .subscription: linkable = LinkableOrders(known)
+        case .periods(let subscription):
+          for (orderId, neighbors) in SubscriptionClaims(claims, people: rules.people).neighbors {
+            try reporting(orderId, .neighbors(subscription: subscription, neighbors))
+          }
         }
       }
-      let link = try UnprovenLink(key: key)
+      if case .periods = link { return }
       var reader = RecordReader(question.content)
       guard try reader.flag() else {
         var contested = try ContestedTransaction(from: &reader)
@@ -448,17 +466,11 @@ final class LinkQuestions {
         contested.write(to: &record)
         return try forToken.add(key: UnprovenLink.token(AccountToken.spelling(token)).key, content: record.content)
       }
+      guard case .token(let token) = link else { throw RecordReader.Mismatch() }
       let (orderId, userId) = (try reader.id(), try reader.id())
       let users = known.map(\.userId)
-      switch link {
-      case .token(let token):
-        guard let user = users.filter({ rules.people.isSame($0, userId) }).min() ?? users.min() else { return }
-        try reporting(orderId, .tokenUser(token: token, userId: user))
-      case .firstPeriod(let subscription):
-        guard let subscriber = rules.people.only(users), !rules.people.isSame(subscriber, userId) else { return }
-        try reporting(orderId, .subscriber(subscription: subscription, userId: subscriber))
-      case .subscription: throw RecordReader.Mismatch()
-      }
+      guard let user = users.filter({ rules.people.isSame($0, userId) }).min() ?? users.min() else { return }
+      try reporting(orderId, .tokenUser(token: token, userId: user))
     }
     var asked = try SpillCursor(questions) { $0 }
     // Keys of subscriptions precede keys of tokens.

@@ -10,8 +10,8 @@ enum OrderTransaction {
   case sibling(TransactionRecord, userId: Identifier?, newestProof: CheckSubject?)
   /// A user with the account token of a transaction that the order lacks. Preferably of the order's own person.
   case tokenUser(token: String, userId: Identifier)
-  /// The user of another person who alone could own the first period of a subscription.
-  case subscriber(subscription: Identifier, userId: Identifier)
+  /// The other orders of a subscription.
+  case neighbors(subscription: Identifier, SubscriptionNeighbors)
 }
 
 extension OrderTransaction {
@@ -36,12 +36,13 @@ extension OrderTransaction {
       record.put(true)
       record.put(token)
       record.put(userId)
-    case .subscriber(let subscription, let userId):
+    case .neighbors(let subscription, let neighbors):
       record.put(false)
       record.put(false)
       record.put(false)
       record.put(subscription)
-      record.put(userId)
+      record.put(neighbors.earlierUser)
+      record.put(neighbors.hasLaterOrder)
     }
   }
 
@@ -56,7 +57,9 @@ extension OrderTransaction {
       self =
         try record.flag()
         ? .tokenUser(token: try record.text(), userId: try record.id())
-        : .subscriber(subscription: try record.id(), userId: try record.id())
+        : .neighbors(
+          subscription: try record.id(),
+          SubscriptionNeighbors(earlierUser: try record.optionalId(), hasLaterOrder: try record.flag()))
       return
     }
     self = .transaction(
@@ -73,8 +76,8 @@ struct OrderTransactions {
   private var proofs: [(key: TransactionKey, subject: CheckSubject)] = []
   /// By account token, a user with it on file, preferably of the order's own person.
   var tokenUsers: [String: Identifier] = [:]
-  /// By original transaction ID, the user of another person who alone could own the first period.
-  var subscribers: [Identifier: Identifier] = [:]
+  /// By original transaction ID, the other orders of the subscription.
+  var neighbors: [Identifier: SubscriptionNeighbors] = [:]
 
   /// By transaction, the newest proof that contains it. Computed on demand, because few orders need it.
   var newestProofs: [TransactionKey: CheckSubject] {
@@ -90,7 +93,7 @@ struct OrderTransactions {
       siblings.append((record, userId))
       if let newestProof { proofs.append((record.key, newestProof)) }
     case .tokenUser(let token, let userId): tokenUsers[token] = userId
-    case .subscriber(let subscription, let userId): subscribers[subscription] = userId
+    case .neighbors(let subscription, let others): neighbors[subscription] = others
     }
   }
 }

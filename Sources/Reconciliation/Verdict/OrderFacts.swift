@@ -14,8 +14,10 @@ public struct OrderFacts: Sendable {
   public var claims: OrderClaims
   /// The user with the transaction's account token, first of this person. See ``needsAccountTokenUser``.
   public var accountTokenUser: Identifier?
-  /// The user of another person who alone could own the first period of ``renewedSubscription``.
+  /// The user of another person whose orders claim the earlier periods of ``ownedSubscription``.
   public var subscriber: Identifier?
+  /// True if another order claims a later period of ``ownedSubscription``.
+  public var hasLaterOrder = false
   /// Orders of this person, this one included, with unanswered receipts of their own.
   public var unansweredOrders: [UnansweredOrder] = []
   /// For orders with several receipts: the first receipt that contains an owned transaction.
@@ -89,6 +91,10 @@ public struct OrderFacts: Sendable {
   func mayLosePayment(_ payment: TransactionRecord, rules: Rules, isUnread: Bool = false) -> Bool {
     if unansweredOrders.isEmpty { return false }
     let own = claimant(rules)
+    // Any other order with a verified proof precedes an order without one that is valid.
+    if own.proofValidity != .notAllRejected {
+      return unansweredOrders.contains { (!isUnread || $0.isUnread) && $0.order.orderId != order.orderId }
+    }
     let kind = own.link(to: payment, stated: own.stated(rules: rules), rules: rules) ?? .list
     let rank = LinkRank(own, payment, kind, rules: rules)
     return unansweredOrders.contains { (!isUnread || $0.isUnread) && $0.couldOutrank(rank, on: payment, rules: rules) }
@@ -206,14 +212,6 @@ public struct OrderFacts: Sendable {
     // A purchase under the stated ID is preferred to others in the receipts, once it is known.
     if isStatedIDPending, !(lookup?.isStuck(rules) ?? false) { return false }
     return claims.owned.first.map { !mayLosePayment($0, rules: rules) } ?? true
-  }
-
-  /// The subscription that the owned purchase renews; nil if its account token is the order's own.
-  public var renewedSubscription: Identifier? {
-    guard let transaction = comparable, transaction.isLaterPeriod,
-      AccountToken.relation(of: order, to: transaction) != .same
-    else { return nil }
-    return transaction.originalTransactionId
   }
 
   /// True if the user with the transaction's account token matters: the order has no equal token.

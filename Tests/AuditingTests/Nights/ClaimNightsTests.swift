@@ -82,6 +82,26 @@ import Testing
     #expect(!night.findings.contains { $0.hasPrefix("orphan_payment") })
   }
 
+  @Test func anotherPersonsOrderOfALaterPeriodIsFoundByAnyEarlierPeriod() async throws {
+    var rows = ShopRows()
+    func subscription(_ original: String, _ users: [String], from first: Int, isRenewal: Bool = true) {
+      for (place, user) in users.enumerated() {
+        let (id, hours) = ("\(original)-\(first + place)", -31 * 24 * Int64(users.count - 1 - place))
+        rows.transaction(
+          id, of: original, product: "club", hours: hours, firstHours: -700 * 24, expires: true, isRenewal: isRenewal)
+        rows.order("o-\(id)", by: user, names: id, product: "club", hours: hours, isKnown: true)
+      }
+    }
+    // The first period of A is unknown. B is bought again each month, C changes hands twice, D is of two persons.
+    subscription("A", ["ann", "ann", "bob", "bob"], from: 20)
+    subscription("B", ["cid", "dan"], from: 2, isRenewal: false)
+    subscription("C", ["eva", "fay", "eva"], from: 1)
+    subscription("D", ["gil", "hal", "ida"], from: 1)
+    let night = try await rows.audited()
+    let accused = night.findings.filter { $0.hasPrefix("wrong_user") }
+    #expect(accused == ["A-22", "A-23", "B-3", "C-2", "D-2"].reduce(into: []) { $0.insert("wrong_user on o-\($1)") })
+  }
+
   @Test func anOrderWithoutAReceiptIsLinkedByTokenToListedPurchases() async throws {
     let token = "6a1f0c5e-0d7b-4c5e-9d8a-1f2e3d4c5b6a"
     var rows = ShopRows()
@@ -432,6 +452,8 @@ struct ShopRows {
       let words = [explanation.payment, explanation.paymentReason?.rawValue].compactMap { $0 }.joined(separator: " ")
       let said = try #require(night.payments[id])
       #expect(said == words || said.hasPrefix(words + " "), "\(id) is explained as \(words)")
+      let isAccused = explanation.findings.contains { $0.kind == .wrongUser && $0.orderId == Identifier(id) }
+      #expect(night.findings.contains("wrong_user on \(id)") == isAccused, "\(id)")
     }
     return night
   }

@@ -52,7 +52,8 @@ import Testing
       scene.renewal { $0.revocation = Revocation(date: ShopFixture.asOf - .hours(1)) }
     },
     Case("a refunded renewal that is no longer served", []) { scene in
-      scene.delivery(of: scene.subscription(transaction: { $0.expiresDate = end })) { $0.revokedAt = end }
+      let order = scene.subscription(transaction: { ($0.expiresDate, $0.subscriptionStatus) = (end, .revoked) })
+      scene.delivery(of: order) { $0.revokedAt = end }
       scene.renewal { $0.revocation = Revocation(date: ShopFixture.asOf - .hours(1)) }
     },
     Case("a second purchase that is no renewal", ["orphan_payment on T2"]) { scene in
@@ -154,6 +155,22 @@ import Testing
     },
     Case("lapsed, and access was taken back when the period was over", []) { scene in
       scene.delivery(of: scene.subscription(transaction: { $0.expiresDate = end })) { $0.revokedAt = end }
+    },
+    Case(
+      "taken back when the period was over, although the subscription went on",
+      ["paid_not_delivered on order", "renewal_without_order on T2"]
+    ) { scene in
+      scene.delivery(of: scene.subscription(transaction: { $0.expiresDate = end })) { $0.revokedAt = end }
+      scene.renewal()
+    },
+    Case("taken back when the period was over, and another order owns the next one", []) { scene in
+      scene.delivery(of: scene.subscription(transaction: { $0.expiresDate = end })) { $0.revokedAt = end }
+      scene.renewal()
+      scene.delivery("next", of: scene.order("next") { ($0.transactionId, $0.createdAt) = ("T2", end) })
+    },
+    Case("taken back after the end of an unbooked renewal", ["renewal_without_order on T2"]) { scene in
+      scene.delivery(of: scene.subscription(transaction: { $0.expiresDate = end })) { $0.revokedAt = end + .days(5) }
+      scene.renewal { $0.expiresDate = end + .days(5) }
     },
     Case("taken back before the period was over", ["paid_not_delivered on order"]) { scene in
       scene.delivery(of: scene.subscription(transaction: { $0.expiresDate = end })) { $0.revokedAt = end - .days(1) }

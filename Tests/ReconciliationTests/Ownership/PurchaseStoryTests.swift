@@ -133,6 +133,23 @@ import Testing
       scene.stated("other", by: "bob", "T2", hours: -30 * 24, isServed: true)
       scene.stated("third", by: "ann", "T3", isServed: true)
     },
+    Case("a third period that another account states, and an unknown first one", ["wrong_user on p22"]) { scene in
+      let first = scene.time - .days(60)
+      for (place, user) in [(20, "ann"), (21, "ann"), (22, "bob")] {
+        let start = first + .days(30 * Int64(place - 20))
+        scene.transaction("T\(place)") { record in
+          (record.originalTransactionId, record.isRenewal) = ("T0", true)
+          (record.purchaseDate, record.originalPurchaseDate) = (start, first - .days(600))
+          record.expiresDate = start + .days(30)
+        }
+        scene.stated("p\(place)", by: user, Identifier("T\(place)"), hours: 24 * 30 * Int64(place - 22), isServed: true)
+      }
+    },
+    Case("a resubscription that another account states", ["wrong_user on other"]) { scene in
+      _ = scene.periods(2) { $0.isRenewal = false }
+      scene.stated("first", by: "ann", "T1", hours: -30 * 24, isServed: true)
+      scene.stated("other", by: "bob", "T2", isServed: true)
+    },
     Case("one period under two IDs", []) { scene in
       let records = ["T1", "T2"].map { id in
         scene.transaction(id) { record in

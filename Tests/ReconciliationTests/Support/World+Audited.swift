@@ -81,13 +81,11 @@ extension World {
     }
     let matching = Matching(of: facts.values.map { $0.claimant(rules) }, rules: rules)
     let usersByToken = self.usersByToken()
+    let neighbors = neighbors(facts, matching)
     for (orderId, claims) in matching.claims {
       facts[orderId]?.claims = claims
       guard let one = facts[orderId] else { continue }
-      let subscribers = matching.claims.filter { _, claims in
-        claims.owned.contains { !$0.isLaterPeriod && $0.transactionId == one.renewedSubscription }
-      }.compactMap { facts[$0.key]?.order.userId }
-      facts[orderId]?.subscriber = rules.people.only(subscribers.filter { !rules.people.isSame($0, one.order.userId) })
+      if let neighbors = one.ownedSubscription.flatMap({ neighbors[$0]?[orderId] }) { facts[orderId]?.take(neighbors) }
       guard one.needsAccountTokenUser, case .stated(.some(let token)) = one.comparable?.appAccountToken else {
         continue
       }
@@ -96,6 +94,22 @@ extension World {
         users.filter { rules.people.isSame($0, one.order.userId) }.min() ?? users.min()
     }
     return (facts, matching.claimed.union(recordsByKey.values.filter { matching.isClaimed($0) }.map(\.key)))
+  }
+
+  /// By original transaction ID and order, the other owners of the subscription's periods.
+  private func neighbors(
+    _ facts: [Identifier: OrderFacts], _ matching: Matching
+  ) -> [Identifier: [Identifier: SubscriptionNeighbors]] {
+    var periodClaims: [Identifier: [PeriodClaim]] = [:]
+    for (orderId, claims) in matching.claims {
+      guard let order = facts[orderId]?.order else { continue }
+      for period in claims.owned where period.environment == .production && period.expiresDate != nil {
+        guard let original = period.originalTransactionId, let date = period.saleDate else { continue }
+        periodClaims[original, default: []].append(
+          PeriodClaim(orderId: orderId, userId: order.userId, date: date, distance: (date - order.createdAt).magnitude))
+      }
+    }
+    return periodClaims.mapValues { SubscriptionClaims($0, people: rules.people).neighbors }
   }
 
   /// Transactions that an order's account token, or the subscription that it states, links to it.
