@@ -202,7 +202,7 @@ package struct Scenario: Sendable {
     self.build = build
   }
 
-  package static let all = ordinary + payments + claims + refunds + records + sales + strays + afterwards
+  package static let all = ordinary + payments + claims + refunds + records + sales + strays + purchases + afterwards
 
   package static func all(_ channel: ScenarioFixture.Channel) -> [Scenario] {
     all.filter { $0.impossible[channel] == nil }

@@ -1,3 +1,4 @@
+import Foundation
 import Reconciliation
 
 extension World {
@@ -30,6 +31,16 @@ extension World {
     if case .stated(let token) = record.appAccountToken { fields["appAccountToken"] = token }
     fields["inAppOwnershipType"] = record.ownership?.rawValue
     fields["transactionReason"] = record.isRenewal == true ? "RENEWAL" : nil
+    fields["webOrderLineItemId"] = record.webOrderLineItemId.map(name)
+    fields["billingPlanType"] = record.details.billingPlanType
+    fields["commitmentInfo"] = record.details.commitmentInfo.flatMap {
+      try? JSONSerialization.jsonObject(with: Data($0.utf8))
+    }
+    let items = record.productId.text.split(separator: ",")
+    if items.count > 1 {
+      fields["productId"] = "com.example.generic"
+      fields["advancedCommerceInfo"] = ["items": items.map { ["SKU": String($0)] }]
+    }
     if record.hasOffer == true { fields["offerType"] = 1 }
     if record.isUpgraded == true { fields["isUpgraded"] = true }
     // Apple's status is `active` unless the story sets one. Running periods need none.

@@ -13,6 +13,7 @@ struct SimulatedKnownShop {
     self.known = known
     var named = Set(known.world.transactions.map(\.transactionId))
     named.formUnion(known.world.transactions.compactMap(\.originalTransactionId))
+    named.formUnion(known.world.transactions.compactMap(\.webOrderLineItemId))
     for case .valid(let order) in known.world.orders { if let id = order.transactionId { named.insert(id) } }
     for (number, id) in named.sorted().enumerated() { ids[id] = String(2_000_000_000_000 + number) }
   }

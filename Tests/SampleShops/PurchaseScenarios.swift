@@ -1,0 +1,84 @@
+import Reconciliation
+
+extension Scenario {
+  private static let noField = "old receipts lack the field, or the sample shop has no such sale"
+
+  /// Purchases with several transaction IDs, commitment plans and Advanced Commerce items.
+  static let purchases: [Scenario] = [
+    Scenario("a period with two transaction IDs, and the order states the second", impossible: [.verifyReceipt: noField])
+    { story in
+      let second = story.scene.id("T2")
+      let order = story.sellPeriod(order: { $0.transactionId = second })
+      story.addSecondID()
+      story.expect(order, .settled)
+    },
+    Scenario("a period with two transaction IDs, and an order for each", impossible: [.verifyReceipt: noField]) { story in
+      let order = story.sellPeriod()
+      let second = story.addSecondID()
+      story.scene.time = story.scene.time + .hours(1)
+      let copy = story.scene.order("copy", by: "stranger") { $0.transactionId = second.transactionId }
+      story.scene.world.lookups[copy.orderId] = .verified(nil)
+      story.deliver("copied goods", of: copy)
+      story.expect(order, .settled)
+      story.expect(copy, .deliveredNotPaid, .deliveredNotPaid, .duplicateClaim)
+    },
+    Scenario("a refund that Apple stated at the second ID of a period", impossible: [.verifyReceipt: noField]) { story in
+      let order = story.sellPeriod()
+      let refund = story.refunding(since: story.scene.time)
+      story.addSecondID { $0.revocation = refund }
+      story.expect(order, .refundedStillDelivered, .refundedStillDelivered, .refundNotBooked)
+    },
+    Scenario("a commitment that is billed by the month", impossible: [.verifyReceipt: noField]) { story in
+      let month = SampleProduct.vip.price(story.scene.amount.currency.code)
+      let whole = Money(minorUnits: 12 * month.minorUnits, currency: month.currency)
+      let other = Money(minorUnits: 2 * month.minorUnits, currency: month.currency)
+      let amount = story.random.pick(month, whole, other)
+      let order = story.sellPeriod(
+        order: { $0.amount = amount },
+        transaction: { record in
+          record.details.billingPlanType = "MONTHLY"
+          record.details.commitmentInfo = """
+            {"billingPeriodNumber":1,"commitmentPrice":\(whole.milliunits),"totalBillingPeriods":12}
+            """
+        })
+      story.expect(order, .settled)
+      if amount == other { story.expect(.amountMismatch, on: order.orderId) }
+    },
+    Scenario("one of two Advanced Commerce items, by its SKU", impossible: [.verifyReceipt: noField]) { story in
+      let (other, item) = (story.scene.id("shield"), story.scene.id("sword"))
+      story.scene.product = item
+      story.scene.world.products = [.init(productId: item, type: .consumable)]
+      let order = story.sell(transaction: { $0.productId = Identifier("\(other.text),\(item.text)") })
+      story.expect(order, .settled)
+    },
+  ]
+}
+
+extension ScenarioFixture {
+  /// Sells the first period of a subscription, which has not ended yet.
+  fileprivate mutating func sellPeriod(
+    order change: (inout Order) -> Void = { _ in }, transaction: (inout TransactionRecord) -> Void = { _ in }
+  ) -> Order {
+    sells(SampleProduct.vip)
+    scene.time = asOf - .days(Int64(random.number(4...28)))
+    let (line, expiry) = (scene.id("line"), scene.time + .days(30))
+    return sell(
+      "1", mustName: true, tellsAll: true, order: change,
+      transaction: { record in
+        (record.webOrderLineItemId, record.expiresDate, record.isRenewal) = (line, expiry, false)
+        transaction(&record)
+      })
+  }
+
+  /// Adds the second transaction ID of the period that was sold last.
+  @discardableResult
+  fileprivate mutating func addSecondID(_ change: (inout TransactionRecord) -> Void = { _ in }) -> TransactionRecord {
+    let first = scene.world.transactions.last
+    return scene.transaction("T2") { record in
+      (record.originalTransactionId, record.webOrderLineItemId) = (first?.transactionId, first?.webOrderLineItemId)
+      (record.purchaseDate, record.originalPurchaseDate) = (first?.purchaseDate, first?.originalPurchaseDate)
+      (record.expiresDate, record.isRenewal) = (first?.expiresDate, false)
+      change(&record)
+    }
+  }
+}
