@@ -51,18 +51,6 @@ package enum TransactionTable {
     "(\(alias).original_transaction_id <> \(alias).transaction_id AND \(alias).is_renewal IS NOT TRUE AND \(alias).expires_at IS NULL)"
   }
 
-  /// The condition that two rows are periods of subscriptions and of one purchase, as `PurchaseKey` has it.
-  package static func areOnePeriod(_ one: String, _ other: String) -> String {
-    """
-    \(one).expires_at IS NOT NULL AND \(other).expires_at IS NOT NULL AND \(one).environment = \(other).environment
-      AND \(one).original_transaction_id = \(other).original_transaction_id
-      AND (\(one).web_order_line_item_id = \(other).web_order_line_item_id
-        OR \(one).web_order_line_item_id IS NULL AND \(other).web_order_line_item_id IS NULL
-          AND \(one).product_id = \(other).product_id
-          AND \(one).purchased_at IS NOT DISTINCT FROM \(other).purchased_at)
-    """
-  }
-
   /// The purchases that several transactions are of: purchases with their restores, and periods with several IDs. They are
   /// few, as are the subscriptions with a refunded renewal, whose keys are added.
   package static func sharedPurchases(

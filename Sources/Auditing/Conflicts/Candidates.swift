@@ -226,9 +226,10 @@ struct Candidates {
     on record: TransactionRecord, product: Identifier, orderId: Identifier, userId: Identifier, createdAt: Instant,
     _ rules: Rules
   ) {
-    guard record.isPeriod(of: product) else { return }
-    periodClaims +=
-      PeriodClaim(on: record, orderId: orderId, userId: userId, createdAt: createdAt, rules: rules).map { [$0] } ?? []
+    guard record.isPeriod(of: product),
+      let claim = PeriodClaim(on: record, orderId: orderId, userId: userId, createdAt: createdAt, rules: rules)
+    else { return }
+    periodClaims.append(claim)
   }
 
   private static func firstUser(_ stakes: [Stake], _ statingOrders: [StatingOrder]) -> Identifier? {
