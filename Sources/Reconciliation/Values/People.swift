@@ -28,10 +28,5 @@ public struct People: Hashable, Sendable {
     return Set(smallest.lazy.filter { $0.value == person }.map(\.key)).union([userId, person])
   }
 
-  /// The smallest of the users if all of them are one person; nil otherwise.
-  public func only(_ users: [Identifier]) -> Identifier? {
-    users.min().flatMap { first in users.allSatisfy { isSame($0, first) } ? first : nil }
-  }
-
   public func isSame(_ one: Identifier, _ other: Identifier) -> Bool { one == other || person(one) == person(other) }
 }
