@@ -40,7 +40,7 @@ import Testing
         for finding in withheld.world.audited().findings
         where finding.kind.needsAnswers && !said.contains(finding.identity) {
           #expect(
-            withheld.movesPayment(of: finding, facts)
+            withheld.concerns(finding, facts, random.world.rules.people)
               || random.world.hasPurchase(announcedFor: finding.orderId, unlike: withheld.world),
             "\(finding.kind) on \(finding.subject.id) without \(withheld.what), world \(number): \(finding.reason)")
         }
@@ -62,7 +62,7 @@ import Testing
         for finding in withheld.world.audited().findings
         where finding.action != .look && !done.contains(SubjectAction(finding)) {
           #expect(
-            withheld.movesPayment(of: finding, facts, isAnyKind: true)
+            withheld.concerns(finding, facts, random.world.rules.people, isAnyKind: true)
               || random.world.hasPurchase(announcedFor: finding.orderId, unlike: withheld.world),
             "\(finding.action) for \(finding.kind) on \(finding.subject.id) without \(withheld.what), world \(number)")
         }
@@ -227,21 +227,35 @@ extension World {
 }
 
 extension RandomWorld.WorldWithoutAnswer {
-  /// True if the finding compares an order with a payment that the missing answer gives to an order of another person.
+  /// True if the finding compares an order with a payment that the missing answer could move to another order.
   ///
-  /// Any receipt of any customer could contain the payment. An order waits for those of its own person only, and not for
-  /// a look-up that confirms the ID of an order whose proofs were all rejected.
+  /// Any receipt of any customer could contain the payment, or another one that its order prefers. Until that answer, a
+  /// payment in the order's own verified proof counts: an order waits for its own person's receipts, not for all.
   ///
   /// - Parameter facts: The facts by order, in the world with the answer.
-  fileprivate func movesPayment(
-    of finding: Finding, _ facts: [Identifier: OrderFacts], isAnyKind: Bool = false
+  fileprivate func concerns(
+    _ finding: Finding, _ facts: [Identifier: OrderFacts], _ people: People, isAnyKind: Bool = false
   ) -> Bool {
-    guard isAnyKind || finding.kind.compares, let orderId = finding.orderId, let userId = finding.userId else {
-      return false
+    guard isAnyKind || finding.kind.compares, let environment = finding.environment,
+      let transactionId = finding.transactionId
+    else { return false }
+    var reached: Set<TransactionKey> = [TransactionKey(environment: environment, transactionId: transactionId)]
+    func keys(_ facts: OrderFacts) -> Set<TransactionKey> {
+      let records = facts.proven + facts.known + facts.claims.owned
+      return Set(
+        records.flatMap(\.keys)
+          + records.map { TransactionKey(environment: $0.environment, transactionId: $0.purchaseKey.transactionId) })
     }
-    let isOfPerson = users.contains { world.rules.people.isSame($0, userId) }
-    return (!isOfPerson || what.hasPrefix("look-up"))
-      && facts[orderId]?.claims.owned.contains { $0.isOf(finding.transactionId) } != true
+    // Orders that share purchases are matched together, so that one order's result moves the others.
+    var left = Array(facts.values)
+    while let place = left.firstIndex(where: { !keys($0).isDisjoint(with: reached) }) {
+      let other = left.remove(at: place)
+      if users.contains(where: { people.isSame($0, other.order.userId) }), other.order.orderId != finding.orderId {
+        return true
+      }
+      reached.formUnion(keys(other))
+    }
+    return false
   }
 }
 
