@@ -99,7 +99,8 @@ package struct NightRun: Sendable {
       if let reason = stop.stopped { throw StopSignal.Stopped(reason: reason) }
       stages.end("recheck")
       var plan = plan
-      plan.mappingProblems = try await mappingProblems(plan, isAccepted: record.isAccepted)
+      // By a clock that is behind, the newest orders would be in the future.
+      if late == nil { plan.mappingProblems = try await mappingProblems(plan, isAccepted: record.isAccepted) }
       let audited = try await audited(
         plan, request, channels, &recheck, supplement, saving: record, known: known, since: began, deadline: deadline,
         isLate: late != nil)
@@ -255,8 +256,10 @@ package struct NightRun: Sendable {
   package func reconcile(_ request: NightRequest) async throws -> NightOutcome {
     try await requireSales()
     var plan = try plan(request)
-    if request.isRehearsal { plan.mappingProblems = try await mappingProblems(plan, isAccepted: request.isAccepted) }
     let late = try await requireNotFuture(request.asOf)
+    if request.isRehearsal, late == nil {
+      plan.mappingProblems = try await mappingProblems(plan, isAccepted: request.isAccepted)
+    }
     if let late { logger.error("\(late)") }
     var known = KnownRuns()
     if let out = request.out {
