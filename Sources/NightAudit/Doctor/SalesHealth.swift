@@ -242,15 +242,17 @@ struct SalesHealth {
     let isChosen = step > 1 ? "AND hashtext(r.receipt_id::text) % \(step) = 0" : ""
     var reader = try connection.copyOut(
       """
-      SELECT \(SalesRows.orderColumns), r.payload, o.order_id IS NOT NULL FROM (
-        SELECT r.payload::text AS payload, r.order_id::text AS order_id, r.received_at FROM \(sales.schema).receipts r
+      SELECT \(SalesRows.orderColumns), r.payload, o.order_id IS NOT NULL, r.user_id FROM (
+        SELECT r.payload::text AS payload, r.order_id::text AS order_id, r.received_at, r.user_id::text AS user_id
+        FROM \(sales.schema).receipts r
         WHERE r.payload IS NOT NULL AND octet_length(r.payload::text) < 1000000 \(isChosen)) r
       LEFT JOIN \(sales.schema).orders o ON o.order_id::text COLLATE "C" = r.order_id
       WHERE o.created_at >= \(settings.lookbackStart) OR o.order_id IS NULL AND r.received_at >= \(settings.lookbackStart)
       """)
     var kinds: [ReceiptKind: Int] = [:]
     var count = 0
-    var malformed = Tally()
+    // One customer's false receipts count once.
+    var (malformed, senders) = (Tally(), Set<Identifier>())
     var comparison = PayloadComparison(settings: settings)
     let appStep = max(1, min(rows, Self.comparedReceipts) / Self.comparedAppReceipts)
     let payloadColumn = SalesRows.order.count
@@ -260,9 +262,11 @@ struct SalesHealth {
       kinds[payload?.kind ?? .malformed, default: 0] += 1
       var order: Order?
       if try reader.bool(payloadColumn + 1), case .valid(let row) = try sales.order(reader, asOf: .now) { order = row }
-      malformed.count(
-        payload?.kind ?? .malformed == .malformed,
-        "a receipt \(order.map { "of order \($0.orderId)" } ?? "without an order")")
+      let isMalformed = payload?.kind ?? .malformed == .malformed
+      let sender = try order?.userId ?? reader.optionalId(payloadColumn + 2) ?? Identifier("receipt \(count)")
+      if senders.insert(sender).inserted || !isMalformed {
+        malformed.count(isMalformed, "a receipt \(order.map { "of order \($0.orderId)" } ?? "without an order")")
+      }
       if let fact = payload?.claimedTransaction {
         comparison.add(fact, order)
       } else if count % appStep == 0, let listed = payload?.listedTransactions {
@@ -273,7 +277,7 @@ struct SalesHealth {
     let shares = ReceiptKind.allCases.compactMap { kind in kinds[kind].map { "\($0) \(kind.rawValue)" } }
     let sample = step > 1 ? "a sample of \(count)" : "\(count)"
     var diagnosis = Diagnosis(subject: "\(name("receipts.payload")) (\(sample): \(shares.joined(separator: ", ")))")
-    if malformed.odd * 2 > count {
+    if malformed.odd * 2 > malformed.all {
       diagnosis = Diagnosis(
         subject: diagnosis.subject, held: malformed.holdsNight(settings.systemicShare),
         because: "most payloads are no receipts", kind: nil,
