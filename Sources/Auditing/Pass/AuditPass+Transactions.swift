@@ -356,8 +356,8 @@ final class LinkQuestions {
     try add(.token(AccountToken.spelling(token)))
   }
 
-  /// Keeps the claims on a period. A later period asks for the orders of the subscription: a first one alone has none
-  /// beside it.
+  /// Keeps the claims on a period. An order of a later period asks for the orders of the subscription: those of the first
+  /// period alone have none beside them.
   func take(_ claims: [PeriodClaim], ofPeriod period: TransactionRecord) throws {
     guard let subscription = period.originalTransactionId, !claims.isEmpty else { return }
     let question = UnprovenLink.periods(subscription)
@@ -366,7 +366,7 @@ final class LinkQuestions {
       claim.write(to: &record)
       try periodClaims.add(key: question.key, content: record.content)
     }
-    if subscription == period.transactionId { return }
+    if subscription == period.transactionId, claims.allSatisfy({ $0.date == period.saleDate }) { return }
     record.clear()
     record.put(true)
     try add(question)

@@ -112,8 +112,8 @@ public enum FindingKind: String, Hashable, CaseIterable, Sendable {
 
   /// True if the finding accuses the person who placed the order, and Apple's answers decide it.
   ///
-  /// Apple is asked about its proofs every night. Findings about customers who paid without the goods are no accusations. A later answer of Apple can withdraw an
-  /// accusation, but no finding about prices, dates or the shop's own rows.
+  /// Apple is asked about its proofs every night. Findings about customers who paid without the goods are no accusations.
+  /// A later answer of Apple can withdraw an accusation, but no finding about prices, dates or the shop's own rows.
   public var accusesCustomer: Bool {
     switch self {
     case .deliveredNotPaid, .duplicateClaim, .wrongUser, .productMismatch, .wrongBundle, .signatureInvalid,

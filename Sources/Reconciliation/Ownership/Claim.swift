@@ -131,7 +131,7 @@ public struct Claimant: Sendable {
   /// The transaction of a stated ID that claims nothing until Apple answers; nil otherwise.
   var pendingStatedTransaction: TransactionKey? {
     guard proofValidity == .allRejectedIDPending, let id = order.transactionId else { return nil }
-    return known.filter { $0.transactionId == id }.map(\.key).min()
+    return known.filter { $0.isStated(by: id) }.map(\.key).min()
   }
 
   /// The transactions that the order states. Of an original ID that a later period stands for, the first one too.

@@ -19,7 +19,11 @@ public struct SecureOwner {
     let (claims, links) = Matching.alone(claimant, rules: rules) { own.contains($0.transaction.purchaseKey) }
     guard let first = links.first(where: { $0.transaction.environment == .production }), first.kind == .proof,
       own.contains(first.transaction.purchaseKey),
-      claims.owned.reduce(0, { $0 + $1.liveUnits }) >= claimant.order.quantity
+      // Left-over purchases are given in the order of time, shared ones among them.
+      first.transaction.liveUnits >= claimant.order.quantity,
+      // Its verified receipts take links from rejected proofs, and its token keeps out orders outside the window.
+      claimant.proven.allSatisfy({ own.contains($0.purchaseKey) }),
+      links.allSatisfy({ own.contains($0.transaction.purchaseKey) || $0.rank.token != .same })
     else { return nil }
     self.claims = claims
     claimed = Set(links.lazy.map(\.transaction.key)).union(claimant.stated(as: claims.named))

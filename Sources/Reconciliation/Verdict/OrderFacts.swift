@@ -93,7 +93,10 @@ public struct OrderFacts: Sendable {
     let own = claimant(rules)
     // Any other order with a verified proof precedes an order without one that is valid.
     if own.proofValidity != .notAllRejected {
-      return unansweredOrders.contains { (!isUnread || $0.isUnread) && $0.order.orderId != order.orderId }
+      return unansweredOrders.contains {
+        (!isUnread || $0.isUnread) && $0.order.orderId != order.orderId
+          && payment.isPurchase(of: $0.order.productId) && rules.bundleId(of: $0.order) == payment.bundleId
+      }
     }
     let kind = own.link(to: payment, stated: own.stated(rules: rules), rules: rules) ?? .list
     let rank = LinkRank(own, payment, kind, rules: rules)

@@ -11,14 +11,19 @@ public struct PeriodClaim: Hashable, Sendable {
     (self.orderId, self.userId, self.date, self.distance) = (orderId, userId, date, distance)
   }
 
-  /// nil: the order states the original ID of the subscription after the end of the first period, for a later period.
+  /// An order that states the original ID after the end of the first period is for a later period, near its creation. A
+  /// claim on a period itself has a smaller distance and counts before it.
+  ///
+  /// nil: the period has no date.
   public init?(
     on period: TransactionRecord, orderId: Identifier, userId: Identifier, createdAt: Instant, rules: Rules
   ) {
     guard let date = period.saleDate else { return nil }
     self.init(orderId: orderId, userId: userId, date: date, distance: (date - createdAt).magnitude)
     let isFirst = period.originalTransactionId == period.transactionId
-    if isFirst, distance > rules.matchWindow, period.expiresDate.map({ $0 <= createdAt }) ?? false { return nil }
+    if isFirst, distance > rules.matchWindow, period.expiresDate.map({ $0 <= createdAt }) ?? false {
+      self.date = createdAt
+    }
   }
 }
 
