@@ -120,15 +120,10 @@ public struct Finding: Hashable, Sendable {
       return "End the access: Apple refunded this renewal, and no other period pays for it."
     }
     guard kind.action.deliversGoods, action == .look else { return kind.suggestedAction }
-    if reason.text.hasSuffix(Finding.unansweredTonight) {
-      return "Ask Apple again first (night-audit recheck --order ID). \(kind.suggestedAction)"
-    }
     return
-      "Read the reason and the order's other findings before you deliver: goods could be delivered twice, or unpaid."
+      "Ask Apple again (night-audit recheck --order ID), and read the reason and the order's other findings. "
+      + "\(kind.suggestedAction)"
   }
-
-  /// The end of the reason of a finding whose goods wait only for an answer of this night.
-  static let unansweredTonight = "Apple has not answered about this order tonight."
 
   public init(kind: FindingKind, subject: Subject, reason: Reason) {
     self.kind = kind

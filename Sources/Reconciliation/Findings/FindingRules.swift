@@ -62,9 +62,6 @@ final class FindingRules {
     if let unread { requireReview(Reason(unread)) { isDecidedByPayment && $0 != .look } }
     for index in found.indices where found[index].action.movesGoods {
       guard found[index].evidenceCheckedAt.map({ $0 < rules.asOf }) ?? true else { continue }
-      if found[index].action.deliversGoods {
-        found[index].reason = "\(found[index].reason) \(Finding.unansweredTonight)"
-      }
       (found[index].action, found[index].units) = (.look, nil)
     }
     decline(
