@@ -316,7 +316,7 @@ extension PeriodClaim {
   init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
     self.init(
       orderId: try record.id(), userId: try record.id(), date: Instant(microseconds: try record.int()),
-      distance: Span(microseconds: try record.int()))
+      distance: Span(microseconds: try record.int()), isApproximate: try record.flag())
   }
 
   func write(to record: inout RecordBytes) {
@@ -324,6 +324,7 @@ extension PeriodClaim {
     record.put(userId)
     record.put(date.microseconds)
     record.put(distance.microseconds)
+    record.put(isApproximate)
   }
 }
 

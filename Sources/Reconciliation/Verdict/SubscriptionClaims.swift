@@ -6,13 +6,15 @@ public struct PeriodClaim: Hashable, Sendable {
   public var date: Instant
   /// The time between the beginning of the period and the creation of the order.
   public var distance: Span
+  /// True if the order states the original ID after the end of the first period, for a later one that begins at `date`
+  /// or up to two windows after it. A claim on a period itself has a smaller distance and counts before it.
+  public var isApproximate: Bool
 
-  public init(orderId: Identifier, userId: Identifier, date: Instant, distance: Span) {
+  public init(orderId: Identifier, userId: Identifier, date: Instant, distance: Span, isApproximate: Bool = false) {
     (self.orderId, self.userId, self.date, self.distance) = (orderId, userId, date, distance)
+    self.isApproximate = isApproximate
   }
 
-  /// An order that states the original ID after the end of the first period is for a later period, near its creation. A
-  /// claim on a period itself has a smaller distance and counts before it.
   ///
   /// nil: the period has no date.
   public init?(
@@ -22,7 +24,7 @@ public struct PeriodClaim: Hashable, Sendable {
     self.init(orderId: orderId, userId: userId, date: date, distance: (date - createdAt).magnitude)
     let isFirst = period.originalTransactionId == period.transactionId
     if isFirst, distance > rules.matchWindow, period.expiresDate.map({ $0 <= createdAt }) ?? false {
-      self.date = createdAt
+      (self.date, isApproximate) = (createdAt - rules.matchWindow, true)
     }
   }
 }
@@ -65,7 +67,8 @@ public struct SubscriptionClaims: Sendable {
         neighbors[claim.orderId] = SubscriptionNeighbors(
           earlierUser: isOfOneOther ? earlier.first { $0.key != own }?.value : nil, hasLaterOrder: claim.date < last)
       }
-      for claim in sorted[place..<end] {
+      // An approximate claim may be on the same period as a later one.
+      for claim in sorted[place..<end] where !claim.isApproximate {
         let person = people.person(claim.userId)
         earlier[person] = earlier[person].map { min($0, claim.userId) } ?? claim.userId
       }
