@@ -263,8 +263,9 @@ struct SalesHealth {
       var order: Order?
       if try reader.bool(payloadColumn + 1), case .valid(let row) = try sales.order(reader, asOf: .now) { order = row }
       let isMalformed = payload?.kind ?? .malformed == .malformed
-      let sender = try order?.userId ?? reader.optionalId(payloadColumn + 2) ?? Identifier("receipt \(count)")
-      if senders.insert(sender).inserted || !isMalformed {
+      let sender = try reader.optionalText(payloadColumn + 2).map { Identifier($0) } ?? order?.userId
+      let person = sender ?? Identifier("receipt \(count)")
+      if senders.insert(person).inserted || !isMalformed {
         malformed.count(isMalformed, "a receipt \(order.map { "of order \($0.orderId)" } ?? "without an order")")
       }
       if let fact = payload?.claimedTransaction {

@@ -165,7 +165,7 @@ extension ChangeRow: TableRow {
       Cell($0.severity?.rawValue)
     },
     Column("order_id", .id, 21, "The shop's id of the order.") { Cell($0.orderId) },
-    Column("user_id", .user, 19, "The shop's id of the user.") { Cell($0.userId) },
+    Column("user_id", .user, 21, "The shop's id of the user.") { Cell($0.userId) },
     Column("currency", .currency, 10, "ISO 4217 code.") { Cell($0.currency?.code) },
     Column("at_stake", .amount, 14, "Money at stake, or formerly at stake in a closed finding.") { Cell($0.atStake) },
     Column("before", .spelt(), 22, "The status, outcome or refunded amount then.") { Cell($0.before) },
