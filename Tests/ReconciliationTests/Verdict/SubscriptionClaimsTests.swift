@@ -1,6 +1,7 @@
+import Reconciliation
 import Testing
 
-@testable import Reconciliation
+@testable import SampleWorlds
 
 /// Orders beside each other in one subscription.
 @Suite struct SubscriptionClaimsTests {
