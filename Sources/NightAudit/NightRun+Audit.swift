@@ -71,7 +71,8 @@ extension NightRun {
       guard try Plausibility.EarlierNights(before: plan.asOf, on: own) == nil else { return [] }
       let sales = try SalesStore.open(settings, scope, applicationName: "night-audit")
       return try SalesHealth(settings: settings).examine(sales, scope).compactMap { diagnosis in
-        diagnosis.problem.map { "\(diagnosis.subject) \($0)" }
+        // The audit meets all other problems itself, with their own exit status.
+        diagnosis.holdsNight ? diagnosis.problem.map { "\(diagnosis.subject) \($0)" } : nil
       }
     }
   }

@@ -247,7 +247,9 @@ package struct NightRun: Sendable {
   }
 
   private func openQueue(_ request: NightRequest, isTaking: Bool = true) async throws -> CheckQueue {
-    try await CheckQueue.open(
+    var settings = settings
+    if request.isAccepted { settings.holdShare = .whole }
+    return try await CheckQueue.open(
       settings: settings, asOf: request.asOf, isPastAudit: isPastAudit(request.asOf), selection: request.selection,
       isTaking: isTaking, logger: logger, connect: connect, connectSales: connectSales)
   }
@@ -433,7 +435,11 @@ package struct NightRun: Sendable {
       queue: queue, writer: AnswerWriter(session: writing, asOf: request.asOf, runId: runId, settings: settings),
       judge: channels.judge, channels: channels.channels, settings: settings, logger: logger, stop: stop,
       progress: progress, gate: channels.gate, isOffline: request.isOffline)
-    let summary = try await stage.run(deadline: deadline, critical: open.critical, unknownFrom: open.unknownFrom)
+    // An accepted night takes over all receipts as they are now, or the next one would be held for the same moves.
+    let accepted = request.isAccepted ? request.asOf - settings.lookback : nil
+    let summary = try await stage.run(
+      deadline: deadline, critical: open.critical,
+      unknownFrom: [accepted, open.unknownFrom].compactMap(\.self).min())
     await queue.close()
     return summary
   }

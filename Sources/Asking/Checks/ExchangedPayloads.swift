@@ -14,7 +14,7 @@ struct ExchangedPayloads: Error, CustomStringConvertible {
     """
     Receipts of \(persons) of \(allPersons) customers show payloads that were checked as receipts of other customers, so \
     Apple was not asked: check whether each row of the view or table receipts has the payload that was sent for it, and \
-    run again. For example \(examples.joined(separator: "; ")).
+    run again; if the view was corrected, run once with --accept. For example \(examples.joined(separator: "; ")).
     """
   }
 }

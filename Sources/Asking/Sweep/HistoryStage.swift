@@ -85,7 +85,7 @@ package struct HistoryStage: Sendable {
       if missing.count < due.count { answeredAt = .now }
       for customer in due { unanswered[customer.transactionId] = missing[customer.transactionId] }
       guard let next = unanswered.values.min() else { return }
-      let isExhausted = answeredAt.map { ContinuousClock.now - $0 >= waitLimit } ?? false
+      let isExhausted = answeredAt.map { max(next, ContinuousClock.now) - $0 >= waitLimit } ?? false
       if isExhausted || next >= deadline || isOver(for: app) { break }
       rounds += 1
       let pause = Self.pauses.delay(attempt: rounds, random: .random(in: 0.5..<1))

@@ -1037,6 +1037,10 @@ BEGIN
   IF current_setting('transaction_isolation') <> 'read committed' THEN
     RAISE EXCEPTION 'entries of the trail are appended in READ COMMITTED' USING ERRCODE = 'invalid_transaction_state';
   END IF;
+  -- A run that wrote claims has said so. No other run may change them, so that nobody waits for their digest.
+  IF kind = 'completed' AND current_setting('night_audit.claims', true) = 'written' THEN
+    more := more || jsonb_build_object('tables', night_audit.table_digests('{claims}'));
+  END IF;
   IF marks IS NULL THEN
     PERFORM pg_advisory_xact_lock(1852401512, 5);
     PERFORM pg_advisory_xact_lock(1852401512, 2);
@@ -1077,10 +1081,6 @@ BEGIN
   IF kind = 'completed' THEN
     more := more || jsonb_strip_nulls(jsonb_build_object('nights', night_audit.night_digests(run),
       'nights_from', (SELECT to_char(min(created_at) AT TIME ZONE 'UTC', 'YYYY-MM-DD') FROM night_audit.order_nights)));
-    -- The run has said so where it wrote the claims.
-    IF current_setting('night_audit.claims', true) = 'written' THEN
-      more := more || jsonb_build_object('tables', night_audit.table_digests('{claims}'));
-    END IF;
   END IF;
   content := ((more - ARRAY['run', 'row', 'report']) || jsonb_strip_nulls(jsonb_build_object(
     'entry', number, 'kind', kind, 'run', run, 'at', to_char(clock_timestamp(), 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'),

@@ -211,7 +211,7 @@ package struct SchemaDefinitions {
             c.relname) AS alter
         FROM pg_class c WHERE c.relnamespace = n.oid AND c.relkind IN ('r', 'p', 'v', 'S')
         UNION ALL
-        SELECT 'function ' || p.oid::regprocedure, p.proowner, 'FUNCTION ' || p.oid::regprocedure
+        SELECT 'function ' || p.oid::regprocedure, p.proowner, 'ROUTINE ' || p.oid::regprocedure
         FROM pg_proc p WHERE p.pronamespace = n.oid) o
       WHERE n.nspname = 'night_audit' AND o.owner <> n.nspowner ORDER BY 1
       """

@@ -16,6 +16,8 @@ package struct Diagnosis: Sendable {
   package var problem: String?
   /// A defect that nights can live with, and its remedy; nil for none.
   package var warning: String?
+  /// True if a night would be held for the problem.
+  var holdsNight = false
   /// Exit status of a run that meets the problem.
   package var status: ExitStatus = .configuration
 

@@ -422,9 +422,11 @@ private struct RowTally {
     guard defects.odd > 0 else { return Diagnosis(subject: subject) }
     // Without most of its orders a shop has nothing to audit.
     let isProblem = holdsNight || noun == "orders" && defects.odd * 2 > recent
-    return Diagnosis(
+    var diagnosis = Diagnosis(
       subject: subject, held: isProblem, because: "\(defects.odd) rows break the contract", kind: .badRow,
       remedy: isProblem ? "correct the view" : "they are reported, and count for nothing", examples: defects.examples)
+    diagnosis.holdsNight = holdsNight
+    return diagnosis
   }
 }
 

@@ -520,5 +520,6 @@ extension Diagnosis {
       [because + (findings.map { " (\($0))" } ?? ""), remedy].joined(separator: "; ")
       + (examples.isEmpty ? "" : ". Examples: \(examples.joined(separator: "; "))")
     self.init(subject: subject, problem: held ? text : nil, warning: held ? nil : text)
+    holdsNight = held
   }
 }

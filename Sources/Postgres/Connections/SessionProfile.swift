@@ -18,13 +18,15 @@ public struct SessionProfile: Hashable, Sendable {
   public static let migration = SessionProfile(responseTimeout: nil)
 
   func script(serverVersion: Int, isEncoded: Bool) -> String {
+    // The parameter is a 32-bit integer; 0 is no limit.
+    let idleMilliseconds = Int(min((idleInTransactionTimeout ?? .zero) / .milliseconds(1), Double(Int32.max)))
     var settings = [
       ("search_path", "pg_catalog, pg_temp"), ("DateStyle", "'ISO, YMD'"), ("IntervalStyle", "'postgres'"),
       ("TimeZone", "'UTC'"), ("bytea_output", "'hex'"), ("extra_float_digits", "1"),
       ("standard_conforming_strings", "on"), ("array_nulls", "on"), ("transform_null_equals", "off"),
       ("default_transaction_isolation", "'read committed'"), ("default_transaction_deferrable", "off"),
       ("client_min_messages", "'notice'"), ("lock_timeout", "0"),
-      ("idle_in_transaction_session_timeout", "\(Int((idleInTransactionTimeout ?? .zero) / .milliseconds(1)))"),
+      ("idle_in_transaction_session_timeout", "\(idleMilliseconds)"),
       // The server then detects that the client is gone, and releases its locks.
       ("tcp_keepalives_idle", "30"), ("tcp_keepalives_interval", "10"), ("tcp_keepalives_count", "6"),
       // A server without an encoding refuses to convert invalid UTF-8. It is read unchanged and checked here.
