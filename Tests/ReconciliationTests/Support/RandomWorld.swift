@@ -145,9 +145,10 @@ struct RandomWorld: Sendable {
         }
       }
       copy.orders = copy.orders.map { row in
-        guard case .valid(var order) = row, order.transactionId == record.transactionId, random.oneIn(2) else {
-          return row
-        }
+        // An order that states the original ID may mean a later period, too; with a second ID it does not.
+        guard case .valid(var order) = row, order.transactionId == record.transactionId, random.oneIn(2),
+          record.originalTransactionId != record.transactionId
+        else { return row }
         order.transactionId = second.transactionId
         return .valid(order)
       }
