@@ -92,8 +92,8 @@ extension CellStyle {
     signed(digits == 0 ? "#,##0" : "#,##0." + String(repeating: "0", count: digits)) + ";\"–\""
   }
 
-  // Colour 9 of Excel's palette is a dark red. The contrast of `[Red]` with white is 4:1.
-  private static func signed(_ number: String) -> String { "\(number);[Color9]\"−\"\(number)" }
+  // Without a colour: `[Red]` has a contrast of 4:1 with white, and programs disagree about numbered colours.
+  private static func signed(_ number: String) -> String { "\(number);\"−\"\(number)" }
 
   static func header(_ alignment: HorizontalAlignment, indent: Int = 0) -> CellStyle {
     CellStyle {

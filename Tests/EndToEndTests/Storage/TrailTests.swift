@@ -290,7 +290,7 @@ import Testing
       CREATE TRIGGER no_truncate BEFORE TRUNCATE ON night_audit.answers_2026_01
         FOR EACH STATEMENT EXECUTE FUNCTION night_audit.refuse_change();
       INSERT INTO night_audit.answers OVERRIDING SYSTEM VALUE SELECT * FROM public.moved; DROP TABLE public.moved;
-      INSERT INTO night_audit.retention VALUES ('30 days', '1 day');
+      DELETE FROM night_audit.retention; INSERT INTO night_audit.retention VALUES ('30 days', '1 day');
       UPDATE night_audit.receipt_checks SET answered_at = '2026-01-15Z' WHERE answered_at IS NOT NULL;
       SELECT night_audit.append_trail('start', NULL);
       SELECT night_audit.append_trail('found', run_id) FROM night_audit.runs

@@ -75,7 +75,7 @@ import Testing
         #expect(Array(row.suffix(cells.count)) == cells, "\(heading) \(name)")
         for letter in letters {
           guard let cell = line[String(letter)], cell.number ?? 0 < 0 else { continue }
-          #expect(cell.format.contains(";[Color9]"), "\(heading) \(name) \(letter)")
+          #expect(cell.format.contains(";\"−\""), "\(heading) \(name) \(letter)")
         }
       }
       for code in ["JPY", "USD"] {

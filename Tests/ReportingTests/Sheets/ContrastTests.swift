@@ -25,8 +25,6 @@ import Testing
       (Palette.blue, [Palette.white, Palette.paleBlue]), (Palette.grey, [Palette.white, Palette.tile]),
       (Palette.white, [Palette.navy]), (Palette.red, [Palette.white, Palette.tile, Palette.paleRed]),
       (Palette.orange, [Palette.paleOrange]), (Palette.green, [Palette.tile, Palette.paleGreen]),
-      // Colour 9 of Excel's palette, in number formats.
-      (Colour(0x80_0000), [Palette.white, Palette.tile]),
     ]
     for (text, colours) in backgrounds {
       for colour in colours {
