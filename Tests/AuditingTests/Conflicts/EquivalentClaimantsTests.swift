@@ -70,6 +70,9 @@ private let asOf = Instant(seconds: 1_795_132_800)
             record.originalTransactionId = pick([nil, nil, nil, nil, Identifier("restored-\(number)-\(proof)")])
             if pick([true] + Array(repeating: false, count: 7)) { record.expiresDate = asOf }
             if pick([true, false, false, false]) { record.revocation = Revocation(date: asOf - .hours(1)) }
+            if receipt.state.kind == .signed, pick([true, false]) {
+              receipt.state.signedTransactionId = record.transactionId
+            }
             own[order.orderId, default: []].append(record)
             contained.append(record.key)
             contained.sort()

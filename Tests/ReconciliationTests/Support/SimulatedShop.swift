@@ -131,6 +131,8 @@ struct SimulatedShop {
     fact.isRenewal = record.isRenewal
     fact.hasOffer = record.hasOffer
     fact.isUpgraded = record.isUpgraded
+    fact.webOrderLineItemId = record.webOrderLineItemId?.text
+    fact.details = record.details
     // A subscription with a current period is active.
     let isServed = known.world.transactions.contains { other in
       (other.originalTransactionId ?? other.transactionId) == (record.originalTransactionId ?? record.transactionId)
