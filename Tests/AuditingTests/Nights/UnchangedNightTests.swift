@@ -465,6 +465,7 @@ import Testing
       _ = try connection.transaction {
         try history.compare(collector.findings, on: $0, figures: &figures) { _ in }
       }
+      try changes.explainClosed(on: connection)
       #expect(try changes.write(to: collector).counts == [.closed: 2])
       #expect(figures.openBefore == 1)
       let title = FindingKind.paidNotDelivered.title
