@@ -155,8 +155,8 @@ package struct SchemaDefinitions {
       FROM (\(Self.definitions(of: "'night_audit'::regnamespace"))) f
       FULL JOIN (\(Self.definitions(of: "pg_my_temp_schema()"))) w
         ON w.relation = f.relation AND w.kind = f.kind AND w.item = f.item
-      WHERE f.definition IS DISTINCT FROM w.definition AND EXISTS (SELECT FROM pg_class c
-        WHERE c.relnamespace = pg_my_temp_schema() AND c.relname = coalesce(f.relation, w.relation))
+      WHERE f.definition IS DISTINCT FROM w.definition AND coalesce(f.relation, w.relation) = ANY (ARRAY(
+        SELECT c.relname::text FROM pg_class c WHERE c.relnamespace = pg_my_temp_schema()))
       ORDER BY 1, 2, 3
       """)
     try connection.executeScript("ROLLBACK TO SAVEPOINT comparison")

@@ -121,7 +121,9 @@ import Testing
         try connection.executeScript(change)
         let found = try SchemaDefinitions().differences(connection)
         #expect(found.contains { $0.object == object }, "\(change): \(found)")
-        #expect(try Migrator.migrate(connection).contains("\(object) (restored)"), "\(change)")
+        let restored = try Migrator.migrate(connection)
+        // The rights of the writer are granted anew in any case.
+        #expect(restored.contains("\(object) (restored)") || change.hasSuffix("night_audit_writer"), "\(change)")
         #expect(try SchemaDefinitions().differences(connection) == [], "\(change)")
       }
       let isReadable = "SELECT has_table_privilege('night_audit_reader', 'night_audit.bi_runs', 'SELECT')"
