@@ -8,7 +8,7 @@ INPUTS ?= 1000000
 SEED ?= 1
 NIGHTS ?= 1000
 SAMPLE ?= 0
-SEEDS ?= 200
+SEEDS ?= 100
 WORLDS ?= 60
 BASELINE ?=
 
@@ -28,7 +28,7 @@ help:
 	@echo 'make torture   NIGHTS=1000 nights at least of each kind of trouble, and hostile bytes, drawn from SEED=1 (hours)'
 	@echo 'make torture-proof   puts known faults back, one by one, to see that the harness finds them'
 	@echo 'make mutation  SAMPLE=300 of the mutants of the core, or all of them; prints those that no test notices'
-	@echo 'make evaluate  SEEDS=200 shops with known truth, and 40 slips of a mapping: precision, recall, held nights'
+	@echo 'make evaluate  SEEDS=100 shops with known truth, and 40 slips of a mapping: precision, recall, held nights'
 	@echo 'make compare   BASELINE=folder of an earlier build: every report of WORLDS=60 shops must be the same, byte for byte'
 	@echo 'make build     release build; the programs are in .build/release'
 	@echo 'make install   after make build: program, man pages, completions, documentation, cron examples, below PREFIX=$(PREFIX)'
