@@ -88,8 +88,8 @@ package struct HistoryStage: Sendable {
       let isExhausted = answeredAt.map { max(next, ContinuousClock.now) - $0 >= waitLimit } ?? false
       if isExhausted || next >= deadline || isOver(for: app) { break }
       rounds += 1
-      let pause = Self.pauses.delay(attempt: rounds, random: .random(in: 0.5..<1))
-      await wait(until: max(next, .now + pause), for: app)
+      let rest = Self.pauses.delay(attempt: rounds, random: .random(in: 0.5..<1))
+      await pause(until: max(next, .now + rest)) { isOver(for: app) }
       let pending = try await session.withConnection { [asOf] in try histories.pending(asOf: asOf, $0) }
       // Another process may have read some of them.
       let wanted = Set(pending.map(\.transactionId))
@@ -201,11 +201,6 @@ package struct HistoryStage: Sendable {
       return trail.warnings.filter { values.warned.insert($0).inserted }
     }
     for warning in news { logger.warning("\(warning)", metadata: ["app": "\(app.name)"]) }
-  }
-
-  /// Sleeps in short steps, so that a signal or the deadline ends a long pause.
-  private func wait(until end: ContinuousClock.Instant, for app: SweptApp) async {
-    while !isOver(for: app), .now < end { try? await Task.sleep(for: min(end - .now, .milliseconds(250))) }
   }
 
   private var isOver: Bool { stop.stopped != nil || ContinuousClock.now >= deadline }

@@ -169,7 +169,7 @@ package struct SweepStage: Sendable {
           inProgress.insert(slice.start)
           let (query, wait) = (cursor.query(slice), retries.wait(before: slice.start))
           group.addTask {
-            if let wait { await pause(wait, for: app) }
+            if let wait { await pause(until: ContinuousClock.now + wait) { isOver(for: app) } }
             if isOver(for: app) { return (slice.start, nil) }
             return (slice.start, try? await app.notifications(query, slice.paginationToken))
           }
@@ -297,12 +297,6 @@ package struct SweepStage: Sendable {
 
   private func isOver(for app: SweptApp) -> Bool {
     isOver || Task.isCancelled || gate.faults[app.name] != nil
-  }
-
-  /// Sleeps in short steps, so that a signal or the deadline ends a long pause.
-  private func pause(_ span: Duration, for app: SweptApp) async {
-    let end = ContinuousClock.now + span
-    while !isOver(for: app), .now < end { try? await Task.sleep(for: min(end - .now, .milliseconds(250))) }
   }
 
   private func note(_ trail: ServerAPITrail, of app: SweptApp) {

@@ -8,12 +8,22 @@ func withTimeLimit(
   try await withThrowingTaskGroup(of: Void.self) { group in
     group.addTask(operation: work)
     group.addTask {
-      // Sleeps in short steps to notice the signal or the deadline; then gives the work time to end.
-      while !isOver() { try await Task.sleep(for: .milliseconds(250)) }
+      await pause(until: nil, unless: isOver)
+      // Gives the work time to end.
       try await Task.sleep(for: stop.stopped == nil ? afterDeadline : afterSignal)
     }
     // Cancels the remaining task: the wait, or requests that Apple does not answer.
     _ = try await group.next()
     group.cancelAll()
+  }
+}
+
+/// Sleeps until `end`, or without one until `isOver` or the task is cancelled.
+///
+/// In short steps, so that a signal or the deadline ends a long pause.
+func pause(until end: ContinuousClock.Instant?, unless isOver: () -> Bool) async {
+  let step = Duration.milliseconds(250)
+  while !isOver(), !Task.isCancelled, end.map({ ContinuousClock.now < $0 }) ?? true {
+    try? await Task.sleep(for: end.map { min($0 - .now, step) } ?? step)
   }
 }

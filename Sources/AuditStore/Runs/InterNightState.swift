@@ -169,7 +169,7 @@ package struct InterNightState {
     ).map { row throws(PostgresError) in Problem(description: try row.text(0)) }
   }
 
-  /// What `mend` cannot restore, because only its digest was recorded: one sentence for each changed sweep.
+  /// One sentence for each changed sweep. `mend` cannot restore its gaps, because only their digest was recorded.
   package static func lost(on connection: borrowing BlockingConnection) throws(PostgresError) -> [String] {
     try connection.execute(
       """

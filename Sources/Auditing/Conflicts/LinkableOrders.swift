@@ -52,8 +52,8 @@ struct LinkableOrders {
       case .subscription: break
       case .periods: continue
       }
-      let start = kind.orders.firstPlace { $0.createdAt >= sold - rules.matchWindow }
-      let end = kind.orders.firstPlace { $0.createdAt > sold + rules.matchWindow }
+      let start = kind.orders.partitioningIndex { $0.createdAt >= sold - rules.matchWindow }
+      let end = kind.orders.partitioningIndex { $0.createdAt > sold + rules.matchWindow }
       if let timeline = kind.timeline, end - start >= Self.least, !transaction.sharesPurchase {
         transaction.linked.append(TimelineRange(timeline: timeline, places: start..<end))
       } else {
@@ -61,17 +61,5 @@ struct LinkableOrders {
       }
     }
     if !further.isEmpty { transaction.claimants = Set(transaction.claimants).union(further).sorted() }
-  }
-}
-
-extension [LinkableOrder] {
-  /// The place of the first order with the property, which all later ones have.
-  fileprivate func firstPlace(where hasProperty: (LinkableOrder) -> Bool) -> Int {
-    var (low, high) = (startIndex, endIndex)
-    while low < high {
-      let middle = (low + high) / 2
-      if hasProperty(self[middle]) { high = middle } else { low = middle + 1 }
-    }
-    return low
   }
 }

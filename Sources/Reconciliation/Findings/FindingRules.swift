@@ -61,8 +61,9 @@ final class FindingRules {
     if let openOwnershipReason { requireReview(Reason(openOwnershipReason)) }
     if let unread { requireReview(Reason(unread)) { isDecidedByPayment && $0 != .look } }
     for index in found.indices where found[index].action.movesGoods {
-      guard found[index].evidenceCheckedAt.map({ $0 < rules.asOf }) ?? true else { continue }
-      (found[index].action, found[index].units) = (.look, nil)
+      if found[index].evidenceCheckedAt.map({ $0 < rules.asOf }) ?? true {
+        (found[index].action, found[index].units) = (.look, nil)
+      }
     }
     decline(
       [.orphanPayment, .unclaimedRedemption, .renewalWithoutOrder, .orphanDelivery, .unreportedByShop],

@@ -64,7 +64,7 @@ struct FirstChoices {
     others.allSatisfy { sales[$0] != nil || !precedes($0, member, at: time) }
   }
 
-  /// The same among all linked orders, for an order without a proof.
+  /// True if none of the linked orders ranks above this one, which has no proof, at a purchase.
   private func isBestOfAll(_ member: Int, at sale: Int, _ time: Int64, isMixed: Bool) -> Bool {
     if holders[sale]?.contains(where: { sales[$0] == nil }) ?? false { return false }
     // Goods come before distance.
@@ -88,7 +88,7 @@ struct FirstChoices {
 
 extension Array {
   /// The place of the first element with the property, which all later ones have.
-  func partitioningIndex(where hasProperty: (Element) -> Bool) -> Int {
+  public func partitioningIndex(where hasProperty: (Element) -> Bool) -> Int {
     var (low, high) = (startIndex, endIndex)
     while low < high {
       let middle = (low + high) / 2

@@ -15,8 +15,7 @@ public struct PeriodClaim: Hashable, Sendable {
     self.isApproximate = isApproximate
   }
 
-  ///
-  /// nil: the period has no date.
+  /// The claim of an order that refers to a period; nil: the period has no date.
   public init?(
     on period: TransactionRecord, orderId: Identifier, userId: Identifier, createdAt: Instant, rules: Rules
   ) {

@@ -307,7 +307,7 @@ struct DoctorTests {
     """
   }
 
-  /// Six products, each of which has the amounts of all.
+  /// Amounts of six products. Each product has orders with the amounts of all six.
   private static let scatteredAmounts = """
     UPDATE sales.orders SET product_id = 'pack.' || substr(order_id, 2)::int % 6,
       amount = (ARRAY[0.99, 4.99, 9.99, 7.99, 19.99, 2.99])[1 + substr(order_id, 2)::int / 6 % 6];
