@@ -86,9 +86,9 @@ package struct RecheckStage: Sendable {
   private func work(
     deadline: ContinuousClock.Instant, critical: Set<CheckSubject>, unknownFrom: Instant?
   ) async throws {
-    do { try await queue.enqueue(from: unknownFrom, judge: preparation.judge.identity) } catch let
-      fault as ExchangedPayloads
-    {
+    do {
+      try await queue.enqueue(from: unknownFrom, judge: preparation.judge.identity)
+    } catch let fault as ExchangedPayloads {
       let faults = Dictionary(settings.apps.map { ($0.name, fault.description) }) { first, _ in first }
       state.values.withLock { $0.summary.faults = faults }
       return
