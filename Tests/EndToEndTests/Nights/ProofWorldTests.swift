@@ -10,6 +10,7 @@ import Testing
     var bundle: String?
     var named: String?
     var payload: String?
+    var created = ProofWorldTests.sold
     var truth: String
   }
 
@@ -125,10 +126,12 @@ import Testing
     var entries: [Entry] = []
     func add(
       _ order: String, _ payload: String?, named: String? = nil, bundle: String? = SignedShop.game.bundleId,
-      _ truth: String
+      created: String = sold, _ truth: String
     ) {
       entries.append(
-        Entry(order: order, user: "user of \(order)", bundle: bundle, named: named, payload: payload, truth: truth))
+        Entry(
+          order: order, user: "user of \(order)", bundle: bundle, named: named, payload: payload, created: created,
+          truth: truth))
     }
     for form in ["app", "transaction", "signed"] {
       for damage in mendable {
@@ -166,8 +169,10 @@ import Testing
     }
     let victim = id()
     add("payer beside foreign", try await shop.payload("app", [victim], at: sold), named: victim, "paid")
+    // Two orders that state one ID, neither with a proof of this one purchase: the nearer one owns it.
     add(
-      "a thief, foreign", try await shop.payload("signed", ["2001"], at: sold), named: victim, "unpaid id_mismatch")
+      "a thief, foreign", try await shop.payload("signed", ["2001"], at: sold), named: victim,
+      created: "2026-11-18T12:05:00Z", "unpaid id_mismatch")
     add("of the other app", try await shop.payload("signed", ["2002"], at: sold), "unpaid wrong_bundle")
     add("in the other app", try await shop.payload("signed", ["2003"], at: sold), bundle: second.bundleId, "paid")
     add("in the other app, named", nil, named: "2004", bundle: second.bundleId, "paid")
@@ -181,7 +186,7 @@ import Testing
     return [
       """
       INSERT INTO sales.orders VALUES (\(id), \(user), \(sql(entry.bundle)), 'gems.100', 1, 9.90, 'USD', 'verified',
-        \(sql(entry.named)), NULL, '\(sold)', '\(sold)', '\(sold)');
+        \(sql(entry.named)), NULL, '\(entry.created)', '\(entry.created)', '\(entry.created)');
       """,
       "INSERT INTO sales.deliveries VALUES (\(id), \(id), \(user), 'gems.100', 1, '\(sold)', NULL);",
       """
