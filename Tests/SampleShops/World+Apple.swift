@@ -22,6 +22,11 @@ extension World {
       "customer": (customers[originalId] ?? originalId).text,
     ]
     func set(_ field: String, _ instant: Instant?) { fields[field] = instant.map(\.milliseconds) }
+    let announcement = announcements[record.key] ?? Announcement()
+    if !announcement.isNotified { fields["isNotified"] = false }
+    set("knownFrom", announcement.knownFrom)
+    set("firstRevocationDate", announcement.firstRefund?.date)
+    set("revocationRestatedDate", announcement.firstRefund?.restatedAt)
     set("purchaseDate", record.purchaseDate)
     set("originalPurchaseDate", record.originalPurchaseDate)
     set("expiresDate", record.expiresDate)
@@ -35,6 +40,14 @@ extension World {
     fields["billingPlanType"] = record.details.billingPlanType
     fields["commitmentInfo"] = record.details.commitmentInfo.flatMap {
       try? JSONSerialization.jsonObject(with: Data($0.utf8))
+    }
+    if let part = announcement.bundlePart {
+      fields["productId"] = part.text
+      fields["originalTransactionId"] = name(record.transactionId)
+      fields["webOrderLineItemId"] = nil as String?
+      fields["bundleProductID"] = record.productId.text
+      fields["bundleTransactionID"] = record.webOrderLineItemId.map(name)
+      fields["bundleOriginalTransactionID"] = name(originalId)
     }
     let items = record.productId.text.split(separator: ",")
     if items.count > 1 {

@@ -14,6 +14,8 @@ package struct World: Sendable {
   /// Transactions of Apple that no answer contains.
   package var unseen: [TransactionRecord] = []
   package var deliveries: [Delivery] = []
+  /// By transaction, what Apple tells late, in parts or differently later.
+  package var announcements: [TransactionKey: Announcement] = [:]
   /// By original transaction ID, another subscription of the same customer: Apple's answers contain both.
   package var customers: [Identifier: Identifier] = [:]
   /// Rows that exist only after the as-of.
@@ -32,6 +34,7 @@ package struct World: Sendable {
     transactions += other.transactions
     unseen += other.unseen
     deliveries += other.deliveries
+    announcements.merge(other.announcements) { first, _ in first }
     customers.merge(other.customers) { first, _ in first }
     later.add(other.later)
     if let others = other.products { products = (products ?? []) + others }
@@ -47,6 +50,18 @@ package struct World: Sendable {
     copy.deliveries.shuffle(using: &random)
     return copy
   }
+}
+
+/// An unusual course in which Apple tells of a transaction.
+package struct Announcement: Sendable {
+  /// False if all notifications were lost.
+  package var isNotified = true
+  /// From then on Apple knows the transaction, and sends the notifications that were due before.
+  package var knownFrom: Instant?
+  /// The date that Apple first stated for the refund, and the instant from which it states the other one.
+  package var firstRefund: (date: Instant, restatedAt: Instant)?
+  /// The product of this part of a subscription bundle. The record has the product and IDs of the bundle.
+  package var bundlePart: Identifier?
 }
 
 /// Rows and changes dated after the as-of, which must not affect the audit.

@@ -47,7 +47,13 @@ struct Serve: AsyncParsableCommand {
                        consumptionRequestReason, refundDeclinedDate,
                        appTransactionId,
                        billingPlanType, previousOriginalTransactionId,
-                       commitmentInfo, advancedCommerceInfo, orderId: of
+                       commitmentInfo, advancedCommerceInfo,
+                       bundleProductID, bundleTransactionID,
+                       bundleOriginalTransactionID, knownFrom: answers and
+                       notifications come later than the purchase,
+                       isNotified: false if its notifications were lost,
+                       firstRevocationDate: what answers state until
+                       revocationRestatedDate, orderId: of
                        Apple's mail, and customer: whose history it is in,
                        else that of its appAccountToken, else of its
                        originalTransactionId

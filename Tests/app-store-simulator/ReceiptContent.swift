@@ -114,7 +114,9 @@ struct ReceiptContent {
       let isIntroductory = transaction.isInIntroOfferPeriod ?? (transaction.offerType == 1)
       fields["is_in_intro_offer_period"] = "\(isIntroductory)"
     }
-    if transaction.type != .consumable, transaction.isRevoked(by: horizon), let date = transaction.revocationDate {
+    if transaction.type != .consumable, transaction.isRevoked(by: horizon),
+      let date = transaction.statedRevocationDate(at: horizon)
+    {
       fields.merge(dates("cancellation_date", date)) { $1 }
       fields["cancellation_reason"] = "\(transaction.revocationReason ?? 0)"
     }

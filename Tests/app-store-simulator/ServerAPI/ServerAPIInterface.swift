@@ -76,7 +76,7 @@ struct ServerAPIInterface: Sendable {
     let isRefunds = request.endpoint == .refunds
     let rows = isRefunds ? all.filter { $0.isRevoked(by: time.horizon) && !$0.isFamilyRevocation } : all
     let places = rows.map { transaction in
-      let date = isRefunds ? transaction.revocationDate : world.lastModified(transaction, by: time.horizon)
+      let date = isRefunds ? transaction.revokedFrom : world.lastModified(transaction, by: time.horizon)
       return Place(date: date ?? 0, id: transaction.transactionId)
     }
     guard let page = Self.page(places, after: request.revision) else { return ServerAPIError.revisionInvalid.answer }

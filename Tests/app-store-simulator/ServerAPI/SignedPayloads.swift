@@ -25,6 +25,9 @@ struct SignedPayloads: Sendable {
     payload["previousOriginalTransactionId"] = transaction.previousOriginalTransactionId
     payload["commitmentInfo"] = transaction.commitmentInfo?.value
     payload["advancedCommerceInfo"] = transaction.advancedCommerceInfo?.value
+    payload["bundleProductID"] = transaction.bundleProductID
+    payload["bundleTransactionID"] = transaction.bundleTransactionID
+    payload["bundleOriginalTransactionID"] = transaction.bundleOriginalTransactionID
     if transaction.isUpgraded == true { payload["isUpgraded"] = true }
     if transaction.type == .autoRenewable {
       payload["subscriptionGroupIdentifier"] = transaction.groupIdentifier
@@ -37,7 +40,7 @@ struct SignedPayloads: Sendable {
         transaction.offerDiscountType ?? (transaction.isTrialPeriod == true ? "FREE_TRIAL" : nil)
     }
     if transaction.isRevoked(by: horizon) {
-      payload["revocationDate"] = transaction.revocationDate
+      payload["revocationDate"] = transaction.statedRevocationDate(at: horizon)
       payload["revocationReason"] = transaction.revocationReason ?? 0
       payload["revocationType"] = transaction.revocationType
       payload["revocationPercentage"] = transaction.revocationPercentage

@@ -73,10 +73,11 @@ struct NotificationFeed: Sendable {
   }
 
   private static func derived(_ transaction: World.Transaction) -> [Item] {
+    if transaction.isNotified == false { return [] }
     func item(_ type: String, _ subtype: String? = nil, at date: Int64) -> Item {
       Item(
         type: type, subtype: subtype, transaction: transaction, environment: transaction.environment,
-        bundleId: transaction.bundleId, signedDate: date)
+        bundleId: transaction.bundleId, signedDate: max(date, transaction.knownFrom ?? date))
     }
     var items: [Item] = []
     if transaction.inAppOwnershipType != "FAMILY_SHARED" {
@@ -99,7 +100,7 @@ struct NotificationFeed: Sendable {
     }
     if let date = transaction.consumptionRequestDate { items.append(item("CONSUMPTION_REQUEST", at: date)) }
     if let date = transaction.refundDeclinedDate { items.append(item("REFUND_DECLINED", at: date)) }
-    if let date = transaction.revocationDate {
+    if let date = transaction.revokedFrom {
       items.append(item(transaction.isFamilyRevocation ? "REVOKE" : "REFUND", at: date))
       if let reversed = transaction.refundReversedDate { items.append(item("REFUND_REVERSED", at: reversed)) }
     }

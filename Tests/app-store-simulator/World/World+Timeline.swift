@@ -1,14 +1,23 @@
 /// The state of a transaction at a time, in milliseconds since the epoch.
 extension World.Transaction {
   private func events(by horizon: Int64) -> [Int64] {
-    [purchaseDate, revocationDate, refundReversedDate].compactMap(\.self).filter { $0 <= horizon }
+    [purchaseDate, knownFrom, revokedFrom, revocationRestatedDate, refundReversedDate].compactMap(\.self)
+      .filter { $0 <= horizon }
   }
 
-  func exists(by horizon: Int64) -> Bool { purchaseDate <= horizon }
+  func exists(by horizon: Int64) -> Bool { max(purchaseDate, knownFrom ?? purchaseDate) <= horizon }
+
+  /// The instant of the refund.
+  var revokedFrom: Int64? { firstRevocationDate ?? revocationDate }
 
   func isRevoked(by horizon: Int64) -> Bool {
-    guard let revocationDate, revocationDate <= horizon else { return false }
+    guard let revokedFrom, revokedFrom <= horizon else { return false }
     return refundReversedDate.map { $0 > horizon } ?? true
+  }
+
+  /// The date of the refund that answers state at a time.
+  func statedRevocationDate(at horizon: Int64) -> Int64? {
+    revocationRestatedDate.map { horizon < $0 } ?? false ? firstRevocationDate : revocationDate
   }
 
   func lastModified(by horizon: Int64) -> Int64 { events(by: horizon).max() ?? purchaseDate }

@@ -42,9 +42,16 @@ struct World: Sendable {
     var type: Kind
     var quantity: Int?
     var purchaseDate: Int64
+    /// From then on answers and notifications contain the transaction, if this is later than its purchase.
+    var knownFrom: Int64?
+    /// False if no notification about the transaction was sent.
+    var isNotified: Bool?
     var originalPurchaseDate: Int64?
     var expiresDate: Int64?
     var revocationDate: Int64?
+    /// The date that answers state for the refund before `revocationRestatedDate`.
+    var firstRevocationDate: Int64?
+    var revocationRestatedDate: Int64?
     var revocationReason: Int?
     var revocationType: String?
     /// Milli-percent.
@@ -103,6 +110,9 @@ struct World: Sendable {
     var commitmentInfo: JSONValue?
     /// Items with prices and refunds, in Apple's format.
     var advancedCommerceInfo: JSONValue?
+    var bundleProductID: String?
+    var bundleTransactionID: String?
+    var bundleOriginalTransactionID: String?
 
     var originalId: String { originalTransactionId ?? transactionId }
   }
