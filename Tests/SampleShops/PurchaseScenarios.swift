@@ -75,7 +75,7 @@ extension Scenario {
       story.announce(Announcement(firstRefund: (first, refund.date + .hours(5))))
       story.expect(order, .refundedStillDelivered, .refundedStillDelivered, .refundNotBooked)
     },
-    Scenario("the client crashed after paying, and Apple tells it late", impossible: [.verifyReceipt: noFeed]) { story in
+    Scenario("the client crashed after paying, Apple tells it late", impossible: [.verifyReceipt: noFeed]) { story in
       story.scene.time = story.asOf - .days(Int64(story.random.number(3...20)))
       let token = story.token("6")
       let order = story.scene.order { ($0.appAccountToken, $0.status) = (token, .pending) }
