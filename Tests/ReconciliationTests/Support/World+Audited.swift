@@ -59,6 +59,7 @@ extension World {
     let receiptsByOrder = Dictionary(grouping: receipts, by: \.orderId)
     let recordsByKey = Dictionary(knownTransactions().map { ($0.key, $0) }) { first, _ in first }
     let recordsById = Dictionary(grouping: recordsByKey.values, by: \.transactionId)
+    let references = WorldReferences(self, recordsByKey.values)
     var facts: [Identifier: OrderFacts] = [:]
     for case .valid(let order) in orders {
       let own = receiptsByOrder[order.orderId] ?? []
@@ -67,7 +68,7 @@ extension World {
         order: order, deliveries: deliveriesByOrder[order.orderId] ?? [], receipts: own,
         lookup: lookups[order.orderId], proven: keys.compactMap { recordsByKey[$0] },
         known: (order.transactionId.flatMap { recordsById[$0] } ?? [])
-          + linkedWithoutReceipt(to: order, recordsByKey.values))
+          + references.linkedWithoutReceipt(to: order))
       let (awaiting, answered) = (
         own.filter { $0.isGenuine && $0.state.awaitsDetails }, own.filter { !$0.state.awaitsDetails }
       )
@@ -110,52 +111,6 @@ extension World {
       }
     }
     return periodClaims.mapValues { SubscriptionClaims($0, people: rules.people).neighbors }
-  }
-
-  /// Transactions that an order's account token, or the subscription that it states, links to it.
-  private func linkedWithoutReceipt(
-    to order: Order, _ records: some Sequence<TransactionRecord>
-  ) -> [TransactionRecord] {
-    return records.filter { record in
-      guard let sold = record.saleDate, !record.isContradictory, !record.isFamilyShared,
-        record.isPurchase(of: order.productId), (sold - order.createdAt).magnitude <= rules.matchWindow
-      else { return false }
-      if case .stated(.some(let token)) = record.appAccountToken, !record.isLaterPeriod {
-        // Another order of the account that references the transaction has a better link.
-        return order.appAccountToken.map { AccountToken.isSame($0, token) == true } ?? false
-          && !mentioning(record).contains { $0.appAccountToken.map { AccountToken.isSame($0, token) == true } ?? false }
-      }
-      guard record.expiresDate != nil, let id = order.transactionId, record.transactionId != id else { return false }
-      return (record.originalTransactionId == id || record.webOrderLineItemId == id) && !isProvenInWindow(record)
-    }
-  }
-
-  /// True if the only order that refers to the transaction has a verified proof of it, and was created near it.
-  private func isProvenInWindow(_ record: TransactionRecord) -> Bool {
-    let orders = mentioning(record)
-    guard orders.count == 1, let order = orders.first, let sold = record.saleDate,
-      (sold - order.createdAt).magnitude <= rules.matchWindow
-    else { return false }
-    if case .stated(.some(let token)) = record.appAccountToken,
-      order.appAccountToken.map({ AccountToken.isSame($0, token) != true }) ?? true
-    {
-      return false
-    }
-    return receipts.contains {
-      $0.orderId == order.orderId && $0.state.kind != .app && $0.isGenuine
-        && (contained[$0.receiptId] ?? []).contains(record.key)
-    }
-  }
-
-  /// Orders that state the transaction, or that a receipt with it was sent for.
-  private func mentioning(_ record: TransactionRecord) -> [Order] {
-    orders.compactMap { row in
-      guard case .valid(let order) = row else { return nil }
-      let isSent = receipts.contains {
-        $0.orderId == order.orderId && $0.defect == nil && (contained[$0.receiptId] ?? []).contains(record.key)
-      }
-      return order.transactionId == record.transactionId || isSent ? order : nil
-    }
   }
 
   /// The orders as claimants, in the order of their rows.
@@ -217,8 +172,9 @@ extension World {
       let keys = contained[receipt.receiptId] ?? []
       if receipt.state.awaitsDetails { awaiting.formUnion(keys) } else { answered.formUnion(keys) }
     }
+    let byId = Dictionary(grouping: transactions, by: \.transactionId)
     for case .valid(let order) in orders where lookups[order.orderId]?.outcome == .verified {
-      answered.formUnion(transactions.filter { $0.transactionId == order.transactionId }.map(\.key))
+      answered.formUnion(order.transactionId.flatMap { byId[$0] }?.map(\.key) ?? [])
     }
     return awaiting.subtracting(answered)
   }
@@ -256,6 +212,80 @@ extension World {
       if isOrphan || receipt.defect != nil { found += OrphanFindings.findings(on: receipt, rules: rules) }
     }
     return found
+  }
+}
+
+/// The links of orders to transactions without a receipt, by index, because worlds can be large.
+private struct WorldReferences {
+  private let rules: Rules
+  private var recordsByToken: [String: [TransactionRecord]] = [:]
+  /// Subscription periods, by original transaction ID and by the ID of the period.
+  private var periodsById: [Identifier: [TransactionRecord]] = [:]
+  private var statingOrders: [Identifier: [Order]] = [:]
+  /// Orders for which a receipt with the transaction was sent.
+  private var sendingOrders: [TransactionKey: [Order]] = [:]
+  private var proofs: [Identifier: Set<TransactionKey>] = [:]
+
+  init(_ world: World, _ records: some Sequence<TransactionRecord>) {
+    rules = world.rules
+    for record in records {
+      if case .stated(.some(let token)) = record.appAccountToken {
+        recordsByToken[AccountToken.spelling(token), default: []].append(record)
+      }
+      guard record.expiresDate != nil else { continue }
+      for id in Set([record.originalTransactionId, record.webOrderLineItemId].compactMap(\.self)) {
+        periodsById[id, default: []].append(record)
+      }
+    }
+    var orders: [Identifier: Order] = [:]
+    for case .valid(let order) in world.orders {
+      orders[order.orderId] = order
+      if let id = order.transactionId { statingOrders[id, default: []].append(order) }
+    }
+    for receipt in world.receipts where receipt.defect == nil {
+      guard let order = receipt.orderId.flatMap({ orders[$0] }) else { continue }
+      let contained = world.contained[receipt.receiptId] ?? []
+      for key in contained { sendingOrders[key, default: []].append(order) }
+      if receipt.state.kind != .app, receipt.isGenuine { proofs[order.orderId, default: []].formUnion(contained) }
+    }
+  }
+
+  /// Transactions that an order's account token, or the subscription that it states, links to it.
+  func linkedWithoutReceipt(to order: Order) -> [TransactionRecord] {
+    let ofToken = order.appAccountToken.flatMap { recordsByToken[AccountToken.spelling($0)] } ?? []
+    let ofSubscription = order.transactionId.flatMap { periodsById[$0] } ?? []
+    var seen: Set<TransactionKey> = []
+    return (ofToken + ofSubscription).filter { record in
+      guard seen.insert(record.key).inserted, let sold = record.saleDate, !record.isContradictory,
+        !record.isFamilyShared, record.isPurchase(of: order.productId),
+        (sold - order.createdAt).magnitude <= rules.matchWindow
+      else { return false }
+      if case .stated(.some(let token)) = record.appAccountToken, !record.isLaterPeriod {
+        // Another order of the account that references the transaction has a better link.
+        return hasToken(order, token) && !referring(to: record).contains { hasToken($0, token) }
+      }
+      guard record.expiresDate != nil, let id = order.transactionId, record.transactionId != id else { return false }
+      return (record.originalTransactionId == id || record.webOrderLineItemId == id) && !isProvenInWindow(record)
+    }
+  }
+
+  private func hasToken(_ order: Order, _ token: String) -> Bool {
+    order.appAccountToken.map { AccountToken.isSame($0, token) == true } ?? false
+  }
+
+  /// True if the only order that refers to the transaction has a verified proof of it, and was created near it.
+  private func isProvenInWindow(_ record: TransactionRecord) -> Bool {
+    let orders = referring(to: record)
+    guard Set(orders.map(\.orderId)).count == 1, let order = orders.first, let sold = record.saleDate,
+      (sold - order.createdAt).magnitude <= rules.matchWindow
+    else { return false }
+    if case .stated(.some(let token)) = record.appAccountToken, !hasToken(order, token) { return false }
+    return proofs[order.orderId]?.contains(record.key) ?? false
+  }
+
+  /// Orders that state the transaction, or that a receipt with it was sent for.
+  private func referring(to record: TransactionRecord) -> [Order] {
+    (statingOrders[record.transactionId] ?? []) + (sendingOrders[record.key] ?? [])
   }
 }
 
