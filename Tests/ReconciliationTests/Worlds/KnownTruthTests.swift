@@ -62,9 +62,9 @@ import Testing
 }
 
 extension KnownShop {
-  /// The approximate number of orders in the large shop: 1,000, or `WORLD_ORDERS`.
+  /// The approximate number of orders in the large shop: 10,000, or `WORLD_ORDERS`.
   fileprivate static let largeSize =
-    ProcessInfo.processInfo.environment["WORLD_ORDERS"].flatMap { Int($0) } ?? 1_000
+    ProcessInfo.processInfo.environment["WORLD_ORDERS"].flatMap { Int($0) } ?? 10_000
 
   fileprivate func check(_ comment: Comment) {
     let outcome = world.audited()
