@@ -649,9 +649,6 @@ CREATE TABLE night_audit.order_nights (
   app          text,
   country      text,
   business_day date,
-  -- What Apple has refunded of the order, in its currency, and when; null: nothing, or an unknown share.
-  refunded     numeric,
-  refunded_at  timestamptz,
   PRIMARY KEY (order_id, as_of)
 );
 CREATE INDEX order_nights_run ON night_audit.order_nights (run_id);

@@ -51,7 +51,6 @@ final class OrderNights {
     var country: String?
     /// As `createdAt`.
     var businessDay: String?
-    var refund: JournalSale.Refund?
 
     init(_ now: DecidedOrder, testUsers: Set<Identifier>, in dimensions: inout ReportDimensions) {
       (userId, productId, amount) = (now.userId, now.productId, now.amount)
@@ -60,18 +59,15 @@ final class OrderNights {
       isAllowed = now.isAllowed(among: testUsers)
       (app, country) = (dimensions.app(now.bundleId), now.country?.code)
       businessDay = createdAt.map { dimensions.businessDay(of: $0) }
-      refund = now.sale?.refund
     }
 
-    /// - Parameter row: has the order ID and the base disposition in its first two columns, and the base refund in its
-    ///   last two.
+    /// - Parameter row: has the order ID and the base disposition in its first two columns.
     init(_ row: borrowing CopyReader) throws(PostgresError) {
       (userId, productId, amount) = (try row.optionalId(2), try row.optionalId(3), try row.optionalMoney(4))
       createdAt = amount == nil ? nil : Instant(microseconds: try row.timestamp(6))
       (disposition, environment, isAllowed) = (try row.text(7), try row.optionalText(8), try row.optionalBool(9))
       (app, country) = (try row.optionalText(10), try row.optionalText(11))
       businessDay = amount == nil ? nil : try row.optionalText(12)
-      refund = try row.optionalRefund(13)
     }
   }
 
@@ -146,8 +142,8 @@ final class OrderNights {
     }
   }
 
-  /// Compares with the last complete night, both sorted by order ID. `adjusted` receives changed orders and refunds from
-  /// before `period`, and `figures` counts what changed.
+  /// Compares with the last complete night, both sorted by order ID. `adjusted` receives changed orders from before
+  /// `period`, and `figures` counts what changed.
   func compare(
     with base: BaseNight?, isKept: Bool, isOfFew: Bool, asOf: Instant, createdBefore period: Instant,
     lookbackStart: Instant, in dimensions: ReportDimensions, on connection: borrowing BlockingConnection,
@@ -164,26 +160,21 @@ final class OrderNights {
     try tonight.restart()
     // Differences are against the last stored row; the base night may be an earlier one.
     let instant = base?.asOf.sqlText ?? "'-infinity'::timestamptz"
-    func atBase(_ column: String) -> String {
-      """
-      CASE WHEN o.as_of <= \(instant) THEN o.\(column) ELSE (
-        SELECT b.\(column) FROM night_audit.order_nights b
-        WHERE b.order_id = o.order_id AND b.as_of <= \(instant) ORDER BY b.as_of DESC LIMIT 1) END
-      """
-    }
     var before = try OrderedStream(
       connection.copyOut(
         """
-        SELECT DISTINCT ON (o.order_id) o.order_id, \(atBase("disposition")),
+        SELECT DISTINCT ON (o.order_id) o.order_id,
+          CASE WHEN o.as_of <= \(instant) THEN o.disposition ELSE (
+            SELECT b.disposition FROM night_audit.order_nights b
+            WHERE b.order_id = o.order_id AND b.as_of <= \(instant) ORDER BY b.as_of DESC LIMIT 1) END,
           o.user_id, o.product_id, o.currency, o.amount, o.created_at, o.disposition, o.environment, o.is_allowed,
-          o.app, o.country, o.business_day::text, o.currency, o.refunded, o.refunded_at,
-          \(atBase("currency")), \(atBase("refunded")), \(atBase("refunded_at"))
+          o.app, o.country, o.business_day::text
         FROM night_audit.order_nights o
         WHERE o.as_of < \(asOf.sqlText) \(isOfFew ? "AND o.order_id IN (SELECT id FROM ids)" : "")
         ORDER BY o.order_id, o.as_of DESC
         """, ids: few)
-    ) { (base: try $0.optionalText(1), refund: try $0.optionalRefund(16), last: try Kept($0)) }
-    func isMissed(_ row: (base: String?, refund: JournalSale.Refund?, last: Kept)) -> Bool {
+    ) { (base: try $0.optionalText(1), last: try Kept($0)) }
+    func isMissed(_ row: (base: String?, last: Kept)) -> Bool {
       row.base != nil && row.last.createdAt.map { $0 >= lookbackStart } ?? false
     }
     var last: Identifier?
@@ -212,13 +203,6 @@ final class OrderNights {
             adjusted: orderId, userId: now.userId, amount: now.amount ?? known.last.amount,
             createdAt: now.createdAt, before: before, after: now.disposition,
             because: now.dispositionReason.words))
-      } else if let refund = known.refund, refund.date < period, let after = now.refunded(in: refund.amount.currency),
-        after != refund.amount
-      {
-        try adjusted(
-          ChangeRow(
-            adjustedRefundOf: orderId, userId: now.userId, before: refund.amount, after: after, refundedAt: refund.date)
-        )
       }
     }
     while let key = before.nextKey {
@@ -229,7 +213,7 @@ final class OrderNights {
 
   private static let columns = [
     "order_id", "user_id", "product_id", "currency", "amount", "created_at", "disposition", "environment",
-    "is_allowed", "app", "country", "business_day", "refunded", "refunded_at",
+    "is_allowed", "app", "country", "business_day",
   ]
 
   func save(
@@ -241,7 +225,7 @@ final class OrderNights {
       """
       CREATE TEMPORARY TABLE differing (order_id text, user_id text, product_id text, currency text, amount numeric,
         created_at timestamptz, disposition text, environment text, is_allowed boolean,
-        app text, country text, business_day text, refunded numeric, refunded_at timestamptz) ON COMMIT DROP
+        app text, country text, business_day text) ON COMMIT DROP
       """)
     _ = try connection.copyIn(into: try PostgresIdentifier("differing"), columns: Self.columns) { writer in
       while let found = try differing.next() {
@@ -261,9 +245,6 @@ final class OrderNights {
           try row.text(dimensions.app(now.bundleId))
           try row.text(now.country?.code)
           try row.text(dimensions.businessDay(of: now.createdAt))
-          let refund = now.sale?.refund
-          try row.numeric(refund?.amount.minorUnits, decimals: Int(refund?.amount.currency.digits ?? 0))
-          try row.timestamp(refund?.date.microseconds)
         }
       }
     }
@@ -278,27 +259,11 @@ final class OrderNights {
       """
       INSERT INTO night_audit.order_nights
         (order_id, as_of, run_id, user_id, product_id, currency, amount, created_at, disposition, environment, is_allowed,
-        app, country, business_day, refunded, refunded_at)
+        app, country, business_day)
       SELECT order_id, $1, $2::uuid, user_id, product_id, currency, amount, created_at, disposition, environment, is_allowed,
-        app, country, business_day::date, refunded, refunded_at
+        app, country, business_day::date
       FROM differing
       """, [.timestamp(record.asOf.microseconds), .text(record.runId)])
-  }
-}
-
-extension CopyReader {
-  /// A refund in three columns: currency, amount, date.
-  func optionalRefund(_ column: Int) throws(PostgresError) -> JournalSale.Refund? {
-    guard let amount = try optionalMoney(column), let date = try optionalInstant(column + 2) else { return nil }
-    return JournalSale.Refund(amount: amount, date: date)
-  }
-}
-
-extension OrderNights.DecidedOrder {
-  /// The refunded amount, zero without a refund; nil if it is unknown or in another currency.
-  fileprivate func refunded(in currency: Currency) -> Money? {
-    if let refund = sale?.refund { return refund.amount.currency == currency ? refund.amount : nil }
-    return dispositionReason.refundedAt == nil ? Money(minorUnits: 0, currency: currency) : nil
   }
 }
 

@@ -52,8 +52,8 @@ final class RefundNights {
     differing = SpillSorter(directory: temporaryDirectory, budget: 1 << 20)
   }
 
-  /// Compares with the last complete night. `adjusted` receives refunds from before `period` that had no order then and
-  /// have another amount now. `OrderNights` compares the refunds of orders.
+  /// Compares with the last complete night. `adjusted` receives refunds from before `period` that have another amount
+  /// now, with or without an order.
   ///
   /// - Parameter isWhole: false if a filter left refunds out.
   func compare(
@@ -74,7 +74,7 @@ final class RefundNights {
         LEFT JOIN LATERAL (
           SELECT * FROM night_audit.refund_nights r
           WHERE r.transaction_id = o.transaction_id AND r.as_of <= \(base?.asOf.sqlText ?? "'-infinity'::timestamptz")
-          ORDER BY r.as_of DESC LIMIT 1) b ON b.order_id IS NULL
+          ORDER BY r.as_of DESC LIMIT 1) b ON true
         LEFT JOIN night_audit.transactions t
           ON t.transaction_id = o.transaction_id AND t.environment = '\(AppleEnvironment.production.rawValue)'
         ORDER BY o.transaction_id
@@ -84,13 +84,16 @@ final class RefundNights {
         id: try $0.id(0), last: try Kept($0), base: try $0.optionalRefund(12), isWithdrawn: try $0.bool(15)
       )
     }
-    func adjust(_ id: Identifier, _ refund: JournalSale.Refund?, _ after: Money?) throws {
+    func adjust(
+      _ id: Identifier, of owner: (orderId: Identifier?, userId: Identifier?), _ refund: JournalSale.Refund?,
+      _ after: Money?
+    ) throws {
       guard let refund, refund.date < period, let after, after.currency == refund.amount.currency,
         after != refund.amount
       else { return }
       try adjusted(
         ChangeRow(
-          adjustedRefundOf: nil, transactionId: id, userId: nil, before: refund.amount, after: after,
+          adjustedRefundOf: id, orderId: owner.orderId, userId: owner.userId, before: refund.amount, after: after,
           refundedAt: refund.date))
     }
     try tonight.restart()
@@ -103,7 +106,8 @@ final class RefundNights {
         guard isWhole, let kept = gone.last, kept.refundedAt < end else { continue }
         try differing.add(key: gone.id.bytes, content: [])
         if gone.isWithdrawn, let refund = gone.base {
-          try adjust(gone.id, refund, Money(minorUnits: 0, currency: refund.amount.currency))
+          try adjust(
+            gone.id, of: (kept.orderId, kept.userId), refund, Money(minorUnits: 0, currency: refund.amount.currency))
         }
       }
       guard let found else { return }
@@ -114,7 +118,7 @@ final class RefundNights {
       var reader = RecordReader(found.content)
       let row = try RefundRow(from: &reader)
       if known?.last != Kept(row, in: &dimensions) { try differing.add(key: found.key, content: found.content) }
-      if row.orderId == nil { try adjust(id, known?.base, row.refunded) }
+      try adjust(id, of: (row.orderId, row.userId), known?.base, row.refunded)
     }
   }
 
@@ -170,5 +174,13 @@ final class RefundNights {
         country, business_day::date, $1, $2::uuid
       FROM refund
       """, [.timestamp(record.asOf.microseconds), .text(record.runId)])
+  }
+}
+
+extension CopyReader {
+  /// A refund in three columns: currency, amount, date.
+  fileprivate func optionalRefund(_ column: Int) throws(PostgresError) -> JournalSale.Refund? {
+    guard let amount = try optionalMoney(column), let date = try optionalInstant(column + 2) else { return nil }
+    return JournalSale.Refund(amount: amount, date: date)
   }
 }

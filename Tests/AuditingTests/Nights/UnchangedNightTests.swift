@@ -655,33 +655,6 @@ import Testing
     }
   }
 
-  /// An order with a partial refund; nil: without a refund.
-  private static func refunded(_ milliPercent: Int32?) throws -> Judgement {
-    var record = TransactionRecord(environment: .production, transactionId: "T", productId: "gems")
-    record.revocation = milliPercent.map { Revocation(date: asOf - .days(1), percentage: $0, type: "REFUND_PRORATED") }
-    var judgement = judged(try order())
-    (judgement.verdict, judgement.disposition, judgement.refundedAt) = (
-      .paid(record), .settled, record.revocation?.date
-    )
-    return judgement
-  }
-
-  @Test func aRefundThatWasReportedWithAnotherAmountIsAnAdjustment() async throws {
-    try await withDatabase { connection in
-      let currency = try Self.order().amount.currency
-      func money(_ minorUnits: Int64) -> Money { Money(minorUnits: minorUnits, currency: currency) }
-      #expect(try keep(0, [Self.refunded(nil)], on: connection) == [])
-      #expect(try keep(1, [Self.refunded(40_000)], on: connection) == [])
-      let adjusted = ChangeRow(
-        adjustedRefundOf: "order", userId: "user", before: money(396), after: money(594),
-        refundedAt: Self.asOf - .days(1))
-      #expect(try keep(2, [Self.refunded(60_000)], on: connection) == [adjusted])
-      #expect(adjusted.amount == money(-198) && adjusted.kindText == "refund")
-      let withdrawn = try keep(3, [Self.refunded(nil)], on: connection)
-      #expect(withdrawn.map(\.after) == ["0.00"] && withdrawn.map(\.amount) == [money(594)])
-    }
-  }
-
   private static func paid(_ id: Identifier, createdAt: Instant) throws -> Judgement {
     var order = try Self.order()
     (order.orderId, order.createdAt) = (id, createdAt)
@@ -788,36 +761,42 @@ import Testing
     ).map { try $0.text(0) }
   }
 
-  @Test func aRefundWithoutAnOrderThatChangesIsAnAdjustment() async throws {
+  /// Of an order, of a further charge of the same order, and without an order.
+  @Test func aRefundThatWasReportedWithAnotherAmountIsAnAdjustment() async throws {
     try await withDatabase { connection in
-      let first = [try Self.refund("T1", 40_000), try Self.refund("T2", 40_000, of: "order")]
-      #expect(try keep(0, refunds: first, on: connection) == [])
-      #expect(try keep(1, refunds: first, on: connection) == [])
+      let owners: [(id: Identifier, order: Identifier?)] = [("T1", nil), ("T2", "order"), ("T3", "order")]
+      func refunds(_ milliPercent: Int32) throws -> [RefundRow] {
+        try owners.map { try Self.refund($0.id, milliPercent, of: $0.order) }
+      }
+      func money(_ minorUnits: Int64) throws -> Money {
+        Money(minorUnits: minorUnits, currency: try Self.order().amount.currency)
+      }
+      #expect(try keep(0, refunds: refunds(40_000), on: connection) == [])
+      #expect(try keep(1, refunds: refunds(40_000), on: connection) == [])
       let rows = try connection.execute("SELECT count(*) FROM night_audit.refund_nights").single().int64(0)
-      #expect(rows == 2, "a night wrote rows for unchanged refunds")
-      // The refund of an order is compared with the order.
-      let changed = [try Self.refund("T1", 60_000), try Self.refund("T2", 60_000, of: "order")]
-      let before = try #require(first[0].refunded)
-      let after = try #require(changed[0].refunded)
-      #expect(
-        try keep(2, refunds: changed, on: connection) == [
-          ChangeRow(
-            adjustedRefundOf: nil, transactionId: "T1", userId: nil, before: before, after: after,
-            refundedAt: Self.asOf - .days(1))
-        ])
+      #expect(rows == 3, "a night wrote rows for unchanged refunds")
+      let adjusted = try owners.map {
+        ChangeRow(
+          adjustedRefundOf: $0.id, orderId: $0.order, userId: nil, before: try money(396), after: try money(990),
+          refundedAt: Self.asOf - .days(1))
+      }
+      #expect(try keep(2, refunds: refunds(100_000), on: connection) == adjusted)
+      #expect(try adjusted.allSatisfy { try $0.amount == money(-594) && $0.kindText == "refund" })
       #expect(
         try listedRefunds(connection) == [
-          "T1 -5.94 60 2026-11-19 other", "T2 order -5.94 60 2026-11-19 other",
+          "T1 -9.90 100 2026-11-19 other", "T2 order -9.90 100 2026-11-19 other",
+          "T3 order -9.90 100 2026-11-19 other",
         ])
       try connection.execute(
         """
         INSERT INTO night_audit.transactions (environment, transaction_id, product_id, tells_account_token,
           is_contradictory, channel, signed_at, checked_at, revocation_withdrawn_at)
-        VALUES ('Production', 'T1', 'gems', false, false, 'serverApi', $1, $1, $1)
+        SELECT 'Production', id, 'gems', false, false, 'serverApi', $1::timestamptz, $1, $1 FROM unnest(ARRAY['T1', 'T3']) id
         """, [.timestamp(Self.asOf(2).microseconds)])
-      let withdrawn = try keep(3, refunds: [], on: connection)
-      #expect(withdrawn.map(\.after) == ["0.00"] && withdrawn.map(\.amount) == [after])
-      #expect(try listedRefunds(connection).isEmpty)
+      let withdrawn = try keep(3, refunds: [Self.refund("T2", 100_000, of: "order")], on: connection)
+      #expect(withdrawn.map(\.orderId) == [nil, "order"])
+      #expect(try withdrawn.allSatisfy { try $0.after == "0.00" && $0.amount == money(990) })
+      #expect(try listedRefunds(connection) == ["T2 order -9.90 100 2026-11-19 other"])
     }
   }
 

@@ -88,19 +88,19 @@ package struct ChangeRow: Hashable, Sendable {
       occurredAt: createdAt)
   }
 
-  /// - Parameter transactionId: of a payment without an order.
+  /// A refund with another amount; `orderId` is nil for a payment without an order.
   package init(
-    adjustedRefundOf orderId: Identifier?, transactionId: Identifier? = nil, userId: Identifier?, before: Money,
-    after: Money, refundedAt: Instant
+    adjustedRefundOf transactionId: Identifier, orderId: Identifier?, userId: Identifier?, before: Money, after: Money,
+    refundedAt: Instant
   ) {
-    let payment = transactionId.map { " of transaction \($0)" } ?? ""
     self.init(
       .adjusted, findingId: nil, kind: nil, severity: nil, orderId: orderId, userId: userId, atStake: nil,
       amount: Money(minorUnits: before.minorUnits - after.minorUnits, currency: before.currency),
       currency: before.currency, before: before.decimalText, after: after.decimalText,
       because: after.minorUnits == 0
-        ? "Apple has withdrawn the refund of \(before.text)\(payment)"
-        : "Apple has refunded \(after.text) instead of \(before.text)\(payment)", occurredAt: refundedAt)
+        ? "Apple has withdrawn the refund of \(before.text) of transaction \(transactionId)"
+        : "Apple has refunded \(after.text) instead of \(before.text) of transaction \(transactionId)",
+      occurredAt: refundedAt)
     isRefund = true
   }
 
