@@ -88,8 +88,8 @@ struct AboutPage {
     for kind in FindingKind.allCases {
       try sheet.writeText(kind.title, row: row, column: 0, format: formats.tableText)
       try sheet.writeText(kind.severity.rawValue, row: row, column: 1, format: formats.tableText)
-      try sheet.writeText(Glossary.meaning(kind), row: row, column: 2, format: formats.value)
-      try sheet.writeText(kind.suggestedAction, row: row, column: 3, format: formats.value)
+      try sheet.writeText(Glossary.meaning(kind), row: row, column: 2, format: formats.tableProse)
+      try sheet.writeText(kind.suggestedAction, row: row, column: 3, format: formats.tableProse)
       let longest = max(Glossary.meaning(kind).count, kind.suggestedAction.count)
       if longest > 75 { try sheet.setRow(row, height: 30) }
       row += 1
@@ -101,7 +101,7 @@ struct AboutPage {
     try sheet.writeText(CellText.fitting(name), row: row, column: 0, format: formats.tableText)
     try sheet.mergeCells(
       CellRange(rows: row...row, columns: 1...AboutPage.lastColumn), text: CellText.fitting(text),
-      format: formats.value)
+      format: formats.tableProse)
     if text.count > 150 { try sheet.setRow(row, height: 15 * (Double(text.count) / 150).rounded(.up)) }
     row += 1
   }

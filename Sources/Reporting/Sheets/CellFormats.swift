@@ -8,7 +8,7 @@ struct CellFormats {
   let headerRight: CellFormat
   let headerCentre: CellFormat
   let text: CellFormat
-  /// For text that would touch the number to its left.
+  /// For text that would touch the cell to its left.
   let indented: CellFormat
   let prose: CellFormat
   let indentedProse: CellFormat

@@ -186,7 +186,7 @@ struct DataSheet {
     switch type {
     case .spelt:
       if firstPlaces[text] == nil { firstPlaces[text] = RowPlace(part: Int32(parts.count), row: Int32(row)) }
-      try write(text.titles, position, followsNumberColumn(position) ? formats.indented : formats.text)
+      try write(text.titles, position, needsIndent(position) ? formats.indented : formats.text)
     case .orderLink:
       guard let place = orderPlaces[Identifier(text)], sheet.remainingLinks > 0, !text.isEmpty else {
         return try write(text, position, formats.text)
@@ -202,13 +202,13 @@ struct DataSheet {
       // Excel does not fit row heights of streamed sheets.
       let lines = (Double(text.characterCount) / (1.1 * columns[position].width)).rounded(.up)
       height = max(height, min(lines, 10) * DataSheet.lineHeight)
-      try write(text, position, followsNumberColumn(position) ? formats.indentedProse : formats.prose)
+      try write(text, position, needsIndent(position) ? formats.indentedProse : formats.prose)
     case .flag:
       try write(
-        text == "true" ? "Yes" : "No", position, followsNumberColumn(position) ? formats.indented : formats.text)
+        text == "true" ? "Yes" : "No", position, needsIndent(position) ? formats.indented : formats.text)
     case .text, .id, .user, .digest, .word, .currency, .day, .count, .number, .tally, .code, .amount, .share,
       .price, .percentage, .exact, .instant:
-      try write(text, position, followsNumberColumn(position) ? formats.indented : formats.text)
+      try write(text, position, needsIndent(position) ? formats.indented : formats.text)
     }
   }
 }

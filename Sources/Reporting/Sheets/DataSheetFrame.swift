@@ -37,10 +37,13 @@ extension DataSheet {
     let type = columns[position].type
     if type.isNumber { return formats.headerRight }
     if type == .instant || type == .due { return formats.headerCentre }
-    return followsNumberColumn(position) ? formats.headerIndented : formats.header
+    return needsIndent(position) ? formats.headerIndented : formats.header
   }
 
-  func followsNumberColumn(_ position: Int) -> Bool { position > 0 && columns[position - 1].type.isNumber }
+  /// True for text that would touch the cell to its left.
+  func needsIndent(_ position: Int) -> Bool {
+    position > 0 && (columns[position - 1].type.isNumber || columns[position - 1].type == .prose)
+  }
 
   mutating func finish() throws(SpreadsheetError) { try finish(isLast: true) }
 

@@ -104,6 +104,11 @@ struct Column<Row>: Sendable {
   }
 }
 
+extension String {
+  /// The width of a number column with this name. A long title takes two lines, so that it does not touch the next one.
+  var widthAsHeader: Double { count > 20 ? 16 : Double(max(13, count + 2)) }
+}
+
 extension Column {
   static func app(_ name: @escaping @Sendable (Row) -> String?) -> Column {
     Column("app", .text, 12, "The app, by its name in the configuration.") { Cell(name($0)) }

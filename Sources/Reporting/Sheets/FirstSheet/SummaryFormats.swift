@@ -86,7 +86,8 @@ struct SummaryFormats {
       })
     tableHeader = try workbook.addFormat(.header(.left, indent: 1))
     tableHeaderCentre = try workbook.addFormat(.header(.centre))
-    tableHeaderRight = try workbook.addFormat(.header(.right))
+    // The margin keeps a title away from the one to its right.
+    tableHeaderRight = try workbook.addFormat(.header(.right, indent: 1))
     tableText = try workbook.addFormat(.line("@") { $0.indent = 1 })
     tableTextRight = try workbook.addFormat(.line("@") { $0.horizontal = .right })
     tableProse = try workbook.addFormat(

@@ -104,7 +104,9 @@ extension SummaryPage {
     let (products, users) = facts.refundRates
     if products.isEmpty { return }
     try heading(RefundRate.title)
-    try line("\(RefundRate.note) A wave of refunds is listed above as unusual.", formats.label, height: nil)
+    let isWave = facts.unusual.contains { $0.subject == .refunds }
+    let wave = isWave ? " There are unusually many refunds; see the top of this sheet." : ""
+    try line(RefundRate.note + wave, formats.label, height: nil)
     for (title, rates) in [("Product", products), ("User", users)] where !rates.isEmpty {
       try header([title, "Currency", "Ordered", "Refunded so far", "Rate"], texts: 2)
       for rate in rates {

@@ -131,8 +131,8 @@ package struct ChangeRow: Hashable, Sendable {
     if let orderId { words.append("order \(orderId)") }
     if let money = atStake ?? amount { words.append(money.text) }
     if let before, let after { words.append("\(before.title) → \(after.title)") }
-    // A sheet or mail has room for the beginning of a reason; the file has the whole.
-    let reason = because.map { " (\($0.count > 100 ? $0.prefix(100) + "…" : $0[...]))" } ?? ""
+    // A sheet or mail has room for the first sentence of a reason; the file has the whole.
+    let reason = because.map { " (\($0.split(separator: "; ").first ?? ""))" } ?? ""
     return "\(change.rawValue): \(words.joined(separator: ", "))\(reason)"
   }
 }
@@ -145,7 +145,7 @@ extension ChangeRow: TableRow {
     meaning: "Differences from the last complete night, or from the last one before a longer period. "
       + "Empty on the first night.",
     sheetNote: """
-      Differences from the base night, with reasons: findings, people's decisions, orders with another outcome, \
+      Differences from the last complete night, with reasons: findings, people's decisions, orders with another outcome, \
       refunds with another amount.
       """,
     primaryKey: ["change", "finding_id", "order_id"], keysMayFail: true,

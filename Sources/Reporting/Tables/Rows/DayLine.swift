@@ -81,7 +81,7 @@ extension DayLine: TableRow {
     ]
     + Disposition.inMoneyTotals.map { disposition in
       Column(
-        disposition.rawValue, .share, 19, title: disposition.title,
+        disposition.rawValue, .share, 21, title: disposition.title,
         "Amounts of orders \(disposition.clause), as known now."
       ) { $0.amount(disposition) }
     } + [

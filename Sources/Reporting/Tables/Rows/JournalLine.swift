@@ -108,7 +108,7 @@ extension StripeImportLine: TableRow {
     Column("transaction_id", .id, 20, "Apple's transaction ID; the order's ID where no transaction is known.") {
       .id($0.entry.posting.transactionId ?? $0.entry.event.subject)
     },
-    Column("split_transaction_id", .text, 20, "The posting of the transaction.") { .text($0.splitId) },
+    Column("split_transaction_id", .text, 22, "The posting of the transaction.") { .text($0.splitId) },
     Column("booked_date", .day, 13, "The business day that the entry is posted for.") { .day($0.entry.postedFor) },
     Column("recognition_start_date", .day, 13, "First day of the service period, else the day of the event.") {
       .day($0.days.lowerBound)

@@ -110,7 +110,9 @@ struct DispositionSums: Sendable {
       },
     ]
       + Disposition.inMoneyTotals.map { disposition in
-        Column(disposition.rawValue, .share, 16, "Amounts of orders \(disposition.clause).") {
+        Column(
+          disposition.rawValue, .share, disposition.rawValue.widthAsHeader, "Amounts of orders \(disposition.clause)."
+        ) {
           .decimal(sums($0).line.sum(of: disposition), digits: sums($0).digits)
         }
       }

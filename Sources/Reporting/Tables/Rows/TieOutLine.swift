@@ -67,8 +67,10 @@ extension TieOutLine: TableRow {
 
   static let words: [(String, String)] = classes.map { ($0.name.displayText, $0.meaning) }
 
-  /// A header of two words takes two lines.
-  private static func width(of name: String) -> Double { name.contains("_") ? 11 : 13 }
+  /// A long header of two words takes two lines.
+  private static func width(of name: String) -> Double {
+    name.contains("_") && name.count > 12 ? 11 : Double(max(13, name.count + 2))
+  }
 
   static let columns: [Column<TieOutLine>] =
     [
@@ -162,7 +164,9 @@ extension SettlementLine: TableRow {
       Column("currency", .currency, 10, "ISO 4217 code of the proceeds.") { .text($0.currency) },
     ]
     + amounts.enumerated().map { place, described in
-      Column(described.name, .exact, 18, described.meaning + rule) { Cell($0.figures[place]) }
+      Column(described.name, .exact, max(16, described.name.widthAsHeader), described.meaning + rule) {
+        Cell($0.figures[place])
+      }
     }
 }
 
