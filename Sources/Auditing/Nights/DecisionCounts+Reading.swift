@@ -10,7 +10,8 @@ extension DecisionCounts {
     guard let base else { return }
     let rows = try own.execute(
       """
-      SELECT CASE event WHEN 'status' THEN detail ELSE event END, count(DISTINCT finding_id)
+      SELECT CASE event WHEN 'status' THEN detail WHEN 'acceptance' THEN CASE WHEN detail <> '' THEN 'accepted' END
+        ELSE event END, count(DISTINCT finding_id)
       FROM night_audit.finding_events
       WHERE actor IS NOT NULL AND as_of > $1 AND as_of <= $2 GROUP BY 1
       """, [.timestamp(base.microseconds), .timestamp(asOf.microseconds)])

@@ -31,7 +31,7 @@ package struct OutcomeText {
       if orders == 0 { continue }
       let money = outcome.totals.amountByDisposition[disposition.index].words
       lines.append(
-        "  \(padded(disposition.title, 32))\(leftPadded(grouped(orders), 9))  \(money.joined(separator: ", "))")
+        "  \(padded(disposition.title, 32))\(leftPadded(grouped(orders), 9))  \(money.joined(separator: " · "))")
     }
     lines.append("")
     let findings = summary.findings
@@ -39,7 +39,8 @@ package struct OutcomeText {
       "Findings: \(grouped(findings.opening)) open before, \(grouped(findings.new)) new, \(grouped(findings.closed)) closed, "
         + "\(grouped(findings.closing)) open now"
     )
-    for (kind, count) in findings.openByKind.sorted(by: { $0.key.index < $1.key.index }) {
+    for kind in findings.openKinds {
+      let count = findings.byKind[kind]?.findings ?? 0
       lines.append("  \(padded(kind.title, 32))\(leftPadded(grouped(count), 9))  \(findings.severityText(of: kind))")
     }
     if findings.closing > 0 {

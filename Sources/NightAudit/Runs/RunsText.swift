@@ -79,7 +79,7 @@ package struct RunsText {
       .right("closed"), .right("closing"), .right("exit"),
     ])
     for run in runs {
-      func number(_ value: Int64?) -> String { value.map(String.init) ?? "" }
+      func number(_ value: Int64?) -> String { value.map { grouped(Int($0)) } ?? "" }
       table.add([
         String(run.runId.prefix(8)), run.command, run.asOf.text, run.period, RunsText.state(run), number(run.opening),
         number(run.new), number(run.closed), number(run.closing), run.exitStatus.map(String.init) ?? "",
@@ -132,16 +132,17 @@ package struct RunDifferenceText {
 
   private func line(_ label: String, _ run: PastRun) -> String {
     "\(label) run \(run.runId.prefix(8)) as of \(run.asOf.text), days \(run.period): \(RunsText.state(run)), "
-      + "\(run.ordersRead ?? 0) orders, \(run.closing ?? 0) findings open"
-      + (run.atStakeUnknown.map { $0 > 0 ? ", \($0) with amount unknown" : "" } ?? "")
+      + "\(grouped(Int(run.ordersRead ?? 0))) orders, \(grouped(Int(run.closing ?? 0))) findings open"
+      + (run.atStakeUnknown.map { $0 > 0 ? ", \(grouped(Int($0))) with amount unknown" : "" } ?? "")
   }
 
   private var answers: [String] {
-    let answers = difference.answers.map { "\($0.count) \($0.outcome) by \($0.channel)" }
+    let answers = difference.answers.map { "\(grouped(Int($0.count))) \($0.outcome) by \($0.channel)" }
     return [
       "Apple's answers: " + (answers.isEmpty ? "none" : answers.joined(separator: ", "))
-        + "; facts about transactions: \(difference.evidence), refunds in them: \(difference.revocations)",
-      "People's entries: \(difference.decisions)",
+        + "; facts about transactions: \(grouped(Int(difference.evidence))), refunds in them: "
+        + grouped(Int(difference.revocations)),
+      "People's entries: \(grouped(Int(difference.decisions)))",
     ]
   }
 

@@ -51,7 +51,12 @@ package struct SummaryMail {
       guard let bucket = summary.dispositions[disposition.rawValue], bucket.orders > 0 else { return nil }
       return (disposition.title, ([grouped(bucket.orders)] + amounts(bucket.amount)).joined(separator: " · "))
     }
-    let kinds = FindingKind.allCases.compactMap { kind -> (String, String)? in
+    let sorted = Severity.allCases.flatMap { worst in
+      FindingKind.allCases.filter { kind in
+        Severity.allCases.first { findings.severities[kind.rawValue]?[$0.rawValue] != nil } == worst
+      }
+    }
+    let kinds = sorted.compactMap { kind -> (String, String)? in
       guard let count = findings.open[kind.rawValue] else { return nil }
       let severities = Severity.allCases.compactMap { severity in
         findings.severities[kind.rawValue]?[severity.rawValue].map { (severity.rawValue, $0) }

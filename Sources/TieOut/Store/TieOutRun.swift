@@ -225,7 +225,9 @@ package struct TieOutRun: Sendable {
   private func notes(_ seen: UnitsComparison.ObservedUnits, _ settlement: SettlementComparison.Result) -> [String] {
     var notes: [String] = []
     if !seen.lags.isEmpty {
-      let lags = seen.lags.sorted { $0.key < $1.key }.map { "\(shown($0.key)) days: \(shown($0.value))" }
+      let lags = seen.lags.sorted { $0.key < $1.key }.map { lag, units in
+        "\(shown(lag)) day\(abs(lag) == 1 ? "" : "s"): \(shown(units))"
+      }
       notes.append("Units in both counts, by the days from our day to Apple's: " + lags.joined(separator: ", "))
     }
     if seen.totals.awaited > .zero {

@@ -61,6 +61,9 @@ import Testing
         ("a2", 2, "status", "acknowledged", "anna"), ("a2", 3, "status", "accepted", "anna"),
         ("a2", 4, "status", "accepted", "bob"), ("a3", 5, "status", "open", "bob"),
         ("a3", 5, "due", "2026-12-01", "bob"),
+        // A prolonged acceptance has no other event; a2 counts once, and the end of an acceptance not at all.
+        ("a2", 4, "acceptance", "until 2026-12-01", "bob"), ("a4", 6, "acceptance", "until 2026-12-31", "bob"),
+        ("a3", 6, "acceptance", nil, "bob"),
         // Events before the base night, after the as-of, and by a night do not count.
         ("a3", -1, "remark", "r", "bob"), ("a3", 25, "remark", "r", "bob"), ("a3", 5, "opened", nil, nil),
       ]
@@ -73,8 +76,8 @@ import Testing
           [.text(id), .timestamp(Self.hours(hours).microseconds), .text(event), .text(detail), .text(actor)])
       }
       let counts = try DecisionCounts(since: Self.start, until: Self.hours(24), on: connection)
-      #expect(counts.counts == ["acknowledged": 2, "accepted": 1, "open": 1, "owner": 1, "due": 1])
-      #expect(counts.words == "2 acknowledged · 1 accepted · 1 reopened · 1 assigned · 1 given a due day")
+      #expect(counts.counts == ["acknowledged": 2, "accepted": 2, "open": 1, "owner": 1, "due": 1])
+      #expect(counts.words == "2 acknowledged · 2 accepted · 1 reopened · 1 assigned · 1 given a due day")
       let none = try DecisionCounts(since: nil, until: Self.hours(24), on: connection)
       #expect(none.counts.isEmpty && none.words == "No finding was changed by a person.")
     }

@@ -58,4 +58,21 @@ import Testing
     let text = SummaryMail(earlier, folder: "reports", attachment: nil).body.text
     #expect(text.contains("1 critical\n"))
   }
+
+  @Test func kindsAreSortedByTheirWorstSeverity() throws {
+    let report = try SampleReport()
+    var document = SummaryDocument(
+      totals: report.totals, summary: report.summary, control: [], asOf: SampleReport.asOf)
+    let kinds: [(FindingKind, Severity)] = [
+      (.refundNotBooked, .major), (.quantityMismatch, .critical), (.badRow, .minor), (.purchasePredatesOrder, .major),
+    ]
+    for (kind, severity) in kinds {
+      document.findings.open[kind.rawValue] = 1
+      document.findings.severities[kind.rawValue] = [severity.rawValue: 1]
+    }
+    let sections = SummaryMail(document, folder: "reports", attachment: nil).body.sections
+    let titles = try #require(sections.first { $0.title == "Findings" }).rows.map(\.0)
+    let shown = titles.filter { title in kinds.contains { $0.0.title == title } }
+    #expect(shown == ["Quantity mismatch", "Refund not booked", "Purchase older than order", "Invalid source row"])
+  }
 }
