@@ -68,6 +68,9 @@ struct WorkbookTests {
     // Excel does not support empty tables.
     #expect(try book.sheet("Refunds").tables == [])
     #expect(try book.sheet("Refunds").filter == "A1:L1")
+    for (name, note) in [("Changes", "Nothing has changed since"), ("Refunds", "No refund was first reported")] {
+      #expect(try book.sheet(name).row(2)["A"]?.text?.hasPrefix(note) == true, "\(name)")
+    }
   }
 
   @Test("The first sheet has its sections in their order")

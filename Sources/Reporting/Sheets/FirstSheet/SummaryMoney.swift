@@ -54,9 +54,9 @@ extension SummaryPage {
       try sheet.writeText(label, row: row, column: 0, format: formats.label)
       try sheet.writeInteger(
         totals.ordersByDisposition[disposition.index], row: row, column: 1, format: formats.tableCount)
-      try sheet.writeText(
-        totals.amountByDisposition[disposition.index].words.joined(separator: " · "), row: row, column: 2,
-        format: formats.label)
+      try sheet.mergeCells(
+        CellRange(rows: row...row, columns: 2...SummaryPage.lastColumn),
+        text: totals.amountByDisposition[disposition.index].words.joined(separator: " · "), format: formats.label)
       row += 1
     }
     row += 1
@@ -157,6 +157,7 @@ extension SummaryPage {
     try heading(words.title)
     try line(words.compared, formats.label, height: nil)
     let own = sheets[.periodFindings]
+    if own != nil { try sheet.setRow(row, height: 44) }
     try header(
       ["", words.opening, "+ New", "− Closed", "± Changed", words.closing]
         + (own == nil ? [] : ["of which: this period's transactions"]))

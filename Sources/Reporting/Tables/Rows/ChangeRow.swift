@@ -149,7 +149,9 @@ extension ChangeRow: TableRow {
       refunds with another amount.
       """,
     primaryKey: ["change", "finding_id", "order_id"], keysMayFail: true,
-    frozenColumns: 1, printedColumns: 13, tabColour: Palette.red)
+    frozenColumns: 1, printedColumns: 13,
+    emptyNote: "Nothing has changed since the last complete night, or there is no earlier night to compare with.",
+    tabColour: Palette.red)
 
   static let columns: [Column<ChangeRow>] = [
     Column("change", .word(Change.allCases.map(\.rawValue)), 11, "What happened since the last complete night.") {

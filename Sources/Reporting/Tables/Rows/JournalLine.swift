@@ -48,6 +48,7 @@ extension JournalLine: TableRow {
     meaning: "Lines for the ledger, posted for the days of the period. A posted line is never edited.",
     sheetNote: "Lines for the ledger. A fact that changes later posts a reversal and a new line on a later day.",
     primaryKey: ["line_id"], totalLabelColumn: "line_id",
+    emptyNote: "No line is posted for these days. An incomplete night posts none.",
     moneyNote: " Commission, tax and payout: Apple's amounts for a fiscal period.",
     pageNote: "&LCustomer amounts; commission, tax and payout are Apple's&RPage &P of &N")
 

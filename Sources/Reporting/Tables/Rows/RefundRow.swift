@@ -102,6 +102,7 @@ extension RefundRow: TableRow {
     meaning: "Apple's refunds first reported in the period, full and partial, whatever the date of the order.",
     sheetNote: "Apple's refunds first reported in the period as negative amounts, whatever the date of the order.",
     primaryKey: ["transaction_id"], totalLabelColumn: "transaction_id",
+    emptyNote: "No refund was first reported in the period.",
     moneyNote: " Negative: the share of it that Apple refunded.")
 
   static let columns: [Column<RefundRow>] = [
