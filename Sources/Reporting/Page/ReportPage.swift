@@ -95,7 +95,7 @@ struct ReportPage {
   private struct Kind {
     var word: String
     var name: String
-    var count: Int
+    var count: String
     var severity: String
     var money: [String]
   }
@@ -420,7 +420,7 @@ struct ReportPage {
       kinds = open.openKinds.map { kind in
         let stake = open.byKind[kind] ?? Stake()
         return Kind(
-          word: kind.rawValue, name: kind.title, count: stake.findings, severity: open.severityText(of: kind),
+          word: kind.rawValue, name: kind.title, count: grouped(stake.findings), severity: open.severityText(of: kind),
           money: stake.shown)
       }
       hasKinds = !kinds.isEmpty

@@ -25,7 +25,8 @@
       row.hidden = !fits;
       if (fits) shown += 1;
     }
-    count.textContent = shown === rows.length ? whole : shown + " of " + rows.length + " shown. " + whole;
+    const text = number => number.toLocaleString("en-US");
+    count.textContent = shown === rows.length ? whole : text(shown) + " of " + text(rows.length) + " shown. " + whole;
   };
   const order = { severity: 1, kind: 1, user: 1, stake: -1, days: -1, due: 1 };
   const value = (row, key) => {
