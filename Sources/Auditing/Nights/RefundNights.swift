@@ -53,7 +53,8 @@ final class RefundNights {
   }
 
   /// Compares with the last complete night. `adjusted` receives refunds from before `period` that have another amount
-  /// now, with or without an order.
+  /// now, with or without an order. A purchase with another owner is not compared, because Apple's price counts without
+  /// an order.
   ///
   /// - Parameter isWhole: false if a filter left refunds out.
   func compare(
@@ -67,7 +68,7 @@ final class RefundNights {
         """
         SELECT o.transaction_id, o.order_id, o.user_id, o.product_id, o.currency, o.refunded, o.milli_percent,
           o.refunded_at, o.reason, o.app, o.country, o.business_day::text, b.currency, b.refunded, b.refunded_at,
-          (t.revoked_at IS NULL AND t.revocation_withdrawn_at <= \(asOf.sqlText)) IS TRUE
+          (t.revoked_at IS NULL AND t.revocation_withdrawn_at <= \(asOf.sqlText)) IS TRUE, b.order_id
         FROM (
           SELECT DISTINCT ON (transaction_id) * FROM night_audit.refund_nights
           WHERE as_of < \(asOf.sqlText) ORDER BY transaction_id, as_of DESC) o
@@ -81,7 +82,8 @@ final class RefundNights {
         """)
     ) {
       (
-        id: try $0.id(0), last: try Kept($0), base: try $0.optionalRefund(12), isWithdrawn: try $0.bool(15)
+        id: try $0.id(0), last: try Kept($0), base: try $0.optionalRefund(12), isWithdrawn: try $0.bool(15),
+        baseOrder: try $0.optionalId(16)
       )
     }
     func adjust(
@@ -118,7 +120,9 @@ final class RefundNights {
       var reader = RecordReader(found.content)
       let row = try RefundRow(from: &reader)
       if known?.last != Kept(row, in: &dimensions) { try differing.add(key: found.key, content: found.content) }
-      try adjust(id, of: (row.orderId, row.userId), known?.base, row.refunded)
+      if let known, known.baseOrder == row.orderId {
+        try adjust(id, of: (row.orderId, row.userId), known.base, row.refunded)
+      }
     }
   }
 

@@ -772,20 +772,23 @@ import Testing
         Money(minorUnits: minorUnits, currency: try Self.order().amount.currency)
       }
       #expect(try keep(0, refunds: refunds(40_000), on: connection) == [])
-      #expect(try keep(1, refunds: refunds(40_000), on: connection) == [])
+      // The order of T4 leaves the lookback; without it, Apple's price counts.
+      let owned = try Self.refund("T4", 40_000, of: "old")
+      #expect(try keep(1, refunds: refunds(40_000) + [owned], on: connection) == [])
       let rows = try connection.execute("SELECT count(*) FROM night_audit.refund_nights").single().int64(0)
-      #expect(rows == 3, "a night wrote rows for unchanged refunds")
+      #expect(rows == 4, "a night wrote rows for unchanged refunds")
       let adjusted = try owners.map {
         ChangeRow(
           adjustedRefundOf: $0.id, orderId: $0.order, userId: nil, before: try money(396), after: try money(990),
           refundedAt: Self.asOf - .days(1))
       }
-      #expect(try keep(2, refunds: refunds(100_000), on: connection) == adjusted)
+      let unowned = try Self.refund("T4", 50_000)
+      #expect(try keep(2, refunds: refunds(100_000) + [unowned], on: connection) == adjusted)
       #expect(try adjusted.allSatisfy { try $0.amount == money(-594) && $0.kindText == "refund" })
       #expect(
         try listedRefunds(connection) == [
           "T1 -9.90 100 2026-11-19 other", "T2 order -9.90 100 2026-11-19 other",
-          "T3 order -9.90 100 2026-11-19 other",
+          "T3 order -9.90 100 2026-11-19 other", "T4 -4.95 50 2026-11-19 other",
         ])
       try connection.execute(
         """
