@@ -517,10 +517,10 @@ struct WorkbookTests {
     gone.orderId = "o9"
     gone.atStake = try money(500, "USD")
     report.summary.findings.count(closed: gone.atStake)
+    let because = "it was delivered; notification reported transaction 2000000512129662 (Production, gems.100)"
     report.changes.append(
       ChangeRow(
-        .closed, finding: gone, findingId: gone.findingId, before: "open", after: "closed", because: "it was delivered")
-    )
+        .closed, finding: gone, findingId: gone.findingId, before: "open", after: "closed", because: because))
     report.changes.append(
       ChangeRow(
         adjusted: "o8", userId: "u8", amount: try money(300, "USD"), createdAt: try instant("2026-11-10T23:30:00Z"),
@@ -537,7 +537,7 @@ struct WorkbookTests {
     let severities = sheet.rows.dropFirst().compactMap { $0["D"]?.text }
     #expect(severities == severities.sorted(), "critical first: the severities are in alphabetical order")
     let closed = try #require(sheet.rows.firstIndex { $0["A"]?.text == "closed" }) + 1
-    #expect(try sheet.cell("Because", closed)?.text == "it was delivered")
+    #expect(try sheet.cell("Because", closed)?.text == because)
     let adjusted = try #require(sheet.rows.firstIndex { $0["A"]?.text == "adjusted" }) + 1
     #expect(try sheet.cell("Amount", adjusted)?.number == 3)
     #expect(try sheet.cell("Kind", adjusted)?.text == "Order")
