@@ -67,7 +67,8 @@ struct ReportPageTests {
     // Browsers show placeholders in a paler colour, which is hard to read.
     #expect(page.contains("input::placeholder{color:var(--soft);opacity:1}"))
     // An ID of 19 digits takes one line on a wide screen.
-    #expect(page.contains("@media (min-width:80rem){.id{min-width:22ch;"))
+    #expect(page.contains("@media screen and (min-width:87rem){"))
+    #expect(page.contains(".id{min-width:calc(19ch + 1rem);"))
   }
 
   @Test("The sections of the page have the order of the first sheet")
