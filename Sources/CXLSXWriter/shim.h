@@ -28,21 +28,16 @@ static inline void na_set_name(lxw_table_options *_Nonnull options, char *_Nulla
 
 static inline void na_set_header(lxw_table_column *_Nonnull column, char *_Nullable text) { column->header = text; }
 
-static inline void na_set_total(lxw_table_column *_Nonnull column, char *_Nullable text) {
-  column->total_string = text;
-}
-
 static inline void na_set_value(lxw_conditional_format *_Nonnull options, char *_Nullable text) {
   options->value_string = text;
 }
 
 static inline void na_set_properties(
     lxw_doc_properties *_Nonnull properties, char *_Nullable title, char *_Nullable subject, char *_Nullable author,
-    char *_Nullable company, char *_Nullable comments) {
+    char *_Nullable comments) {
   properties->title = title;
   properties->subject = subject;
   properties->author = author;
-  properties->company = company;
   properties->comments = comments;
 }
 

@@ -3,7 +3,6 @@ package struct DocumentProperties: Sendable {
   package var title: String?
   package var subject: String?
   package var author: String?
-  package var company: String?
   package var comments: String?
   /// Seconds since 1970, more than 0. The library takes 0 for "now", and the file would differ every time.
   package var created: Int64
@@ -11,13 +10,12 @@ package struct DocumentProperties: Sendable {
   package var custom: [(name: String, value: String)]
 
   package init(
-    title: String? = nil, subject: String? = nil, author: String? = nil, company: String? = nil,
-    comments: String? = nil, created: Int64, custom: [(name: String, value: String)] = []
+    title: String? = nil, subject: String? = nil, author: String? = nil, comments: String? = nil, created: Int64,
+    custom: [(name: String, value: String)] = []
   ) {
     self.title = title
     self.subject = subject
     self.author = author
-    self.company = company
     self.comments = comments
     self.created = created
     self.custom = custom
@@ -27,7 +25,7 @@ package struct DocumentProperties: Sendable {
 
   func check() throws(SpreadsheetError) {
     guard created > 0 else { throw SpreadsheetError(.parameterNotAllowed, "set creation time") }
-    for text in [title, subject, author, company, comments] {
+    for text in [title, subject, author, comments] {
       try OwnText.check(text ?? "", limit: Self.maximumLength, "set document properties")
     }
     var names: Set<String> = []

@@ -18,7 +18,6 @@ package struct SpreadsheetError: Error, Equatable, Sendable, CustomStringConvert
     case integerTooLarge
     case dateOutOfRange
     case tooManyLinks
-    case linkNotAllowed
     /// An invalid or duplicate name of a sheet, table, column or range.
     case nameNotAllowed
     case filterConflict
@@ -82,7 +81,6 @@ extension SpreadsheetError.Code {
     case .integerTooLarge: "more than 15 digits: Excel would change the number"
     case .dateOutOfRange: "not a day and time between 1900 and 9999"
     case .tooManyLinks: "65,530 hyperlinks are Excel's limit for a sheet"
-    case .linkNotAllowed: "not a plain web or mail address"
     case .nameNotAllowed: "a name that Excel does not take, or one used twice"
     case .filterConflict: "a sheet has either a table or an autofilter"
     case .parameterNotAllowed: "outside Excel's limits"
@@ -112,7 +110,6 @@ extension SpreadsheetError.Code {
       LXW_ERROR_255_STRING_LENGTH_EXCEEDED, LXW_ERROR_MAX_STRING_LENGTH_EXCEEDED:
       self = .textTooLong
     case LXW_ERROR_WORKSHEET_INDEX_OUT_OF_RANGE: self = .outOfRange
-    case LXW_ERROR_WORKSHEET_MAX_URL_LENGTH_EXCEEDED: self = .linkNotAllowed
     case LXW_ERROR_WORKSHEET_MAX_NUMBER_URLS_EXCEEDED: self = .tooManyLinks
     case LXW_ERROR_PARAMETER_VALIDATION: self = .parameterNotAllowed
     default: self = .unexpected

@@ -1,5 +1,4 @@
 import CXLSXWriter
-import Glibc
 
 /// An XLSX file being written: `init`, sheets, `close()`. `close()` creates the file at `path` and synchronizes it; the
 /// caller renames it and synchronizes the directory. One task writes one workbook; neither it nor its sheets are
@@ -18,10 +17,10 @@ package struct Workbook: ~Copyable {
   ///   - path: where `close()` creates the file; must not exist.
   ///   - temporaryDirectory: must have room for the uncompressed sheets, about 60 bytes per cell.
   package init(
-    path: String, permissions: mode_t = 0o640, temporaryDirectory: String, properties: DocumentProperties
+    path: String, temporaryDirectory: String, properties: DocumentProperties
   ) throws(SpreadsheetError) {
     try properties.check()
-    let handle = try WorkbookHandle(path: path, permissions: permissions, temporaryDirectory: temporaryDirectory)
+    let handle = try WorkbookHandle(path: path, temporaryDirectory: temporaryDirectory)
     try handle.set(properties)
     self.handle = handle
   }
@@ -89,7 +88,7 @@ package struct Workbook: ~Copyable {
       throw SpreadsheetError(.outOfMemory, operation)
     }
     unsafe try chart.fill(pointer)
-    unsafe try sheet.insert(pointer, chart.options, row: row, column: column)
+    unsafe try sheet.insert(pointer, chart, row: row, column: column)
   }
 
   private func open(_ operation: StaticString) throws(SpreadsheetError) -> UnsafeMutablePointer<lxw_workbook> {

@@ -7,11 +7,10 @@ import Glibc
 final class WorkbookHandle {
   private(set) var workbook: UnsafeMutablePointer<lxw_workbook>?
   private let path: String
-  private let permissions: mode_t
   private let temporaryDirectory: String
   private var sheets: [SheetRecord] = []
 
-  init(path: String, permissions: mode_t, temporaryDirectory: String) throws(SpreadsheetError) {
+  init(path: String, temporaryDirectory: String) throws(SpreadsheetError) {
     let operation: StaticString = "create workbook"
     guard !path.utf8.contains(0), !temporaryDirectory.utf8.contains(0) else {
       throw SpreadsheetError(.parameterNotAllowed, operation)
@@ -28,7 +27,6 @@ final class WorkbookHandle {
       throw SpreadsheetError(.outOfMemory, operation)
     }
     self.path = path
-    self.permissions = permissions
     self.temporaryDirectory = temporaryDirectory
     unsafe self.workbook = workbook
   }
@@ -43,7 +41,7 @@ final class WorkbookHandle {
     var values = unsafe lxw_doc_properties()
     unsafe na_set_properties(
       &values, strings.copy(properties.title), strings.copy(properties.subject), strings.copy(properties.author),
-      strings.copy(properties.company), strings.copy(properties.comments))
+      strings.copy(properties.comments))
     unsafe values.created = time_t(properties.created)
     var result = unsafe workbook_set_properties(workbook, &values)
     for (name, value) in properties.custom where result == LXW_NO_ERROR {
@@ -59,7 +57,7 @@ final class WorkbookHandle {
     let operation: StaticString = "write workbook"
     guard let workbook = unsafe workbook else { throw SpreadsheetError(.closed, operation) }
     // The library would create it with access for all, and overwrite an existing file.
-    let descriptor = unsafe open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, permissions)
+    let descriptor = unsafe open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o640)
     guard descriptor >= 0 else {
       let error = errno
       abandon()

@@ -14,10 +14,10 @@ struct FileTests {
       try orders.writeLink(to: CellReference(row: row, column: 0), on: sheet.name, text: "\(row)", row: row, column: 1)
     }
     let range = CellRange(rows: 0...499, columns: 0...0)
-    try sheet.addConditionalFormat(.dataBar(Colour(0x336699)), in: range)
+    try sheet.addConditionalFormat(.text(equals: "text 1", bold), in: range)
     let place = SheetRange(sheet: orders.name, range: range)
-    let series = Chart.Series(name: "Orders", categories: place, values: place)
-    try workbook.addChart(Chart(.line, series: [series]), to: sheet, row: 0, column: 3)
+    let chart = Chart(.line, title: "Orders", series: "Orders", categories: place, values: place, colour: Colour(0))
+    try workbook.addChart(chart, to: sheet, row: 0, column: 3)
   }
 
   @Test("equal workbooks have equal bytes in any directory")
@@ -48,8 +48,8 @@ struct FileTests {
   @Test("document properties are read back")
   func properties() throws {
     let properties = DocumentProperties(
-      title: "Night audit <2026-11-19> & more", subject: "Orders", author: "night-audit", company: "Ünïcode",
-      comments: "none", created: 1_763_510_400, custom: [("run_id", "01J & co"), ("snapshot", "0000-01")])
+      title: "Night audit <2026-11-19> & more", subject: "Orders", author: "night-audit",
+      comments: "Ünïcode", created: 1_763_510_400, custom: [("run_id", "01J & co"), ("snapshot", "0000-01")])
     let read = try roundTrip(properties: properties) { workbook in
       _ = try workbook.addSheet(named: "Orders", storage: .streamed)
     }

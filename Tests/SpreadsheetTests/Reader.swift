@@ -18,7 +18,6 @@ struct ReadWorkbook: Decodable {
   struct Table: Decodable {
     let range: String
     let columns: [String]
-    let totals: [String?]
   }
 
   struct Sheet: Decodable {
@@ -130,8 +129,7 @@ struct ReadWorkbook: Decodable {
                       for c in cells if c.value is not None or c.has_style},
             "merged": sorted(str(r) for r in sheet.merged_cells.ranges),
             "links": {c.coordinate: c.hyperlink.target or c.hyperlink.location for c in cells if c.hyperlink},
-            "tables": {t.name: {"range": t.ref, "columns": [c.name for c in t.tableColumns],
-                                "totals": [c.totalsRowFunction or c.totalsRowLabel for c in t.tableColumns]}
+            "tables": {t.name: {"range": t.ref, "columns": [c.name for c in t.tableColumns]}
                        for t in sheet.tables.values()},
             "freeze": sheet.freeze_panes, "filter": sheet.auto_filter.ref,
             "widths": {k: d.width for k, d in sheet.column_dimensions.items()},

@@ -25,8 +25,7 @@ extension DataSheet {
   private var excelTable: ExcelTable {
     ExcelTable(
       name: table.shape.formulaName, part: parts.count,
-      columns: columns.indices.map { ExcelTable.Column(header: title(of: columns[$0]), headerFormat: header($0)) },
-      style: .medium(2))
+      columns: columns.indices.map { ExcelTable.Column(header: title(of: columns[$0]), headerFormat: header($0)) })
   }
 
   private func title(of column: ColumnHead) -> String {

@@ -13,17 +13,11 @@ package struct Colour: Hashable, Sendable {
 
 /// The appearance of a cell, as a value; ``Workbook/addFormat(_:)`` converts it to a format.
 package struct CellStyle: Hashable, Sendable {
-  package enum Line: Sendable {
-    case none, thin, medium, dashed, dotted, thick, double, hair
-  }
+  package enum Line: Sendable { case none, thin, medium, hair }
 
-  package enum HorizontalAlignment: Sendable {
-    case general, left, centre, right
-  }
+  package enum HorizontalAlignment: Sendable { case general, left, centre, right }
 
-  package enum VerticalAlignment: Sendable {
-    case bottom, centre, top
-  }
+  package enum VerticalAlignment: Sendable { case bottom, centre, top }
 
   package struct Borders: Hashable, Sendable {
     package var top: Line
@@ -46,7 +40,6 @@ package struct CellStyle: Hashable, Sendable {
   /// A number format of Excel, such as `#,##0.00`; at most 127 bytes. nil: General.
   package var numberFormat: String?
   package var isBold = false
-  package var isItalic = false
   /// In points; nil: 11.
   package var fontSize: Double?
   package var fontColour: Colour?
@@ -84,7 +77,6 @@ package struct CellStyle: Hashable, Sendable {
     // First, because it sets underline and the theme's colour, which a font colour replaces.
     if isHyperlink { unsafe format_set_hyperlink(format) }
     if isBold { unsafe format_set_bold(format) }
-    if isItalic { unsafe format_set_italic(format) }
     if let fontSize { unsafe format_set_font_size(format, fontSize) }
     if let fontColour { unsafe format_set_font_color(format, fontColour.value) }
     if let background { unsafe format_set_bg_color(format, background.value) }
@@ -116,10 +108,6 @@ extension CellStyle.Line {
       case .none: LXW_BORDER_NONE
       case .thin: LXW_BORDER_THIN
       case .medium: LXW_BORDER_MEDIUM
-      case .dashed: LXW_BORDER_DASHED
-      case .dotted: LXW_BORDER_DOTTED
-      case .thick: LXW_BORDER_THICK
-      case .double: LXW_BORDER_DOUBLE
       case .hair: LXW_BORDER_HAIR
       }
     return UInt8(border.rawValue)

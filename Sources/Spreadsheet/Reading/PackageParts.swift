@@ -5,8 +5,6 @@ final class Relationships: XMLHandler {
   private(set) var targets: [(id: String, type: String, target: String)] = []
   private let base: String
 
-  var isDone: Bool { false }
-
   init(base: String) { self.base = base }
 
   func start(_ name: String, _ attributes: borrowing XMLAttributes) {
@@ -15,9 +13,6 @@ final class Relationships: XMLHandler {
     else { return }
     targets.append((id, type, path(target)))
   }
-
-  func text(_ bytes: UnsafeBufferPointer<UInt8>) {}
-  func end(_ name: String) {}
 
   // Compares the end of the type, because the strict and the transitional format differ before the last slash.
   func part(ofType suffix: String) -> String? { targets.first { $0.type.hasSuffix("/" + suffix) }?.target }
@@ -36,23 +31,16 @@ final class Relationships: XMLHandler {
 final class SheetList: XMLHandler {
   private(set) var sheets: [(name: String, relationship: String)] = []
 
-  var isDone: Bool { false }
-
   func start(_ name: String, _ attributes: borrowing XMLAttributes) {
     guard name == "sheet", let title = attributes["name"], let id = attributes["id"] else { return }
     sheets.append((title, id))
   }
-
-  func text(_ bytes: UnsafeBufferPointer<UInt8>) {}
-  func end(_ name: String) {}
 }
 
 /// The creation date in the core properties (ECMA-376 part 2, 8.3.4).
 final class CoreProperties: XMLHandler {
   private var isCreated = false
   private var content: [UInt8] = []
-
-  var isDone: Bool { false }
 
   /// Seconds since 1970; nil if missing.
   var created: Int64? {

@@ -7,8 +7,6 @@ final class SharedStrings: XMLHandler {
   // More text than any workbook of findings has.
   private static let maximumBytes = 256 << 20
 
-  var isDone: Bool { false }
-
   init(part: String) { self.part = part }
 
   subscript(index: Int) -> String? {

@@ -52,8 +52,6 @@ final class SheetRows: XMLHandler {
 
   // People may insert rows above the header.
   private static let headerRows = 50
-  private static let maximumRows = 1_048_576
-  private static let maximumColumns = 16_384
 
   var isDone: Bool { endsWithHeader && hasHeader }
   var hasHeader: Bool { !columns.isEmpty }
@@ -104,7 +102,7 @@ final class SheetRows: XMLHandler {
 
   private func startRow(_ place: String?) throws(WorkbookReadError) {
     let number = try place.map { (text) throws(WorkbookReadError) in
-      guard let number = Int(text), (1...SheetRows.maximumRows).contains(number) else {
+      guard let number = Int(text), (1...CellRange.maximumRows).contains(number) else {
         throw .damaged(part: part, "a row has the number \(text.prefix(20))")
       }
       return number
@@ -136,9 +134,9 @@ final class SheetRows: XMLHandler {
     for letter in place.utf8 {
       guard (0x41...0x5A).contains(letter & 0xDF), letter > 0x40 else { break }
       column = column * 26 + Int(letter & 0xDF) - 0x40
-      if column > SheetRows.maximumColumns { break }
+      if column > CellRange.maximumColumns { break }
     }
-    guard (1...SheetRows.maximumColumns).contains(column) else {
+    guard (1...CellRange.maximumColumns).contains(column) else {
       throw .damaged(part: part, "a cell of row \(row.number) has the place \(place.prefix(20))")
     }
     return column - 1

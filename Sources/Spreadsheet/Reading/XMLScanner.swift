@@ -9,6 +9,12 @@ protocol XMLHandler: AnyObject {
   var isDone: Bool { get }
 }
 
+extension XMLHandler {
+  var isDone: Bool { false }
+  func text(_ bytes: UnsafeBufferPointer<UInt8>) {}
+  func end(_ name: String) {}
+}
+
 @safe
 struct XMLAttributes: ~Copyable {
   fileprivate let pairs: UnsafeMutablePointer<UnsafePointer<XML_Char>?>?

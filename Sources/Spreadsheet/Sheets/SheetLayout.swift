@@ -14,14 +14,12 @@ extension Sheet {
       unsafe worksheet_set_column(worksheet, area.firstColumn, area.lastColumn, width, style), operation)
   }
 
-  /// Sets the height in points (above 0, at most 409) and the format of cells without one. A streamed sheet must not be
-  /// past it.
-  package func setRow(_ row: Int, height: Double, format: CellFormat? = nil) throws(SpreadsheetError) {
+  /// Sets the height in points (above 0, at most 409). A streamed sheet must not be past it.
+  package func setRow(_ row: Int, height: Double) throws(SpreadsheetError) {
     let operation: StaticString = "set row"
     let cell = try cell(row, 0, operation)
-    let style = unsafe try pointer(format, operation)
     guard height > 0, height <= 409 else { throw failure(.parameterNotAllowed, operation, row) }
-    try check(unsafe worksheet_set_row(worksheet, cell.row, height, style), operation, row)
+    try check(unsafe worksheet_set_row(worksheet, cell.row, height, nil), operation, row)
   }
 
   package func freezePanes(aboveRow row: Int, leftOfColumn column: Int = 0) throws(SpreadsheetError) {

@@ -15,14 +15,8 @@ extension Sheet {
     to target: CellReference, on sheet: SheetName, text: String, row: Int, column: Int, format: CellFormat? = nil
   ) throws(SpreadsheetError) {
     let operation: StaticString = "write link"
-    _ = try cell(target.row, target.column, operation)
+    _ = try self.cell(target.row, target.column, operation)
     guard sheet.isAllowed else { throw failure(.nameNotAllowed, operation, row, column) }
-    try writeLink("internal:\(sheet.quoted)!\(target.a1)", text, operation, row, column, format)
-  }
-
-  private func writeLink(
-    _ target: String, _ text: String, _ operation: StaticString, _ row: Int, _ column: Int, _ format: CellFormat?
-  ) throws(SpreadsheetError) {
     let cell = try cell(row, column, operation)
     let style = unsafe try pointer(format, operation) ?? worksheet.pointee.default_url_format
     guard remainingLinks > 0 else { throw failure(.tooManyLinks, operation, row, column) }
@@ -31,7 +25,8 @@ extension Sheet {
     // The library copies the text unescaped into an attribute, and may cut it within a character. So a fixed word is
     // passed, and the cell's text replaces it at once.
     try check(
-      unsafe worksheet_write_url_opt(worksheet, cell.row, cell.column, target, style, "link", nil),
+      unsafe worksheet_write_url_opt(
+        worksheet, cell.row, cell.column, "internal:\(sheet.quoted)!\(target.a1)", style, "link", nil),
       operation, row, column)
     try check(
       unsafe worksheet_write_string(worksheet, cell.row, cell.column, escaped, style), operation, row, column)

@@ -1,11 +1,6 @@
 import CXLSXWriter
 
 package struct PrintSetup: Sendable {
-  package enum Paper: Sendable {
-    case a4, letter
-  }
-
-  package var paper = Paper.a4
   package var isLandscape = false
   /// Shrinks the sheet to this number of pages in width, with any number in height; nil: original size.
   package var pagesWide: Int?
@@ -32,7 +27,8 @@ extension Sheet {
   package func setUpPrinting(_ setup: PrintSetup) throws(SpreadsheetError) {
     let operation: StaticString = "set up printing"
     try ensureOpen(operation)
-    unsafe worksheet_set_paper(worksheet, setup.paper.code)
+    // A4.
+    unsafe worksheet_set_paper(worksheet, 9)
     if setup.isLandscape { unsafe worksheet_set_landscape(worksheet) }
     if let pages = setup.pagesWide {
       guard (1...100).contains(pages) else { throw failure(.parameterNotAllowed, operation) }
@@ -73,14 +69,5 @@ extension Sheet {
     try located { () throws(SpreadsheetError) in try OwnText.check(line, limit: 255, operation) }
     guard !line.contains("&G"), !line.contains("&[Picture]") else { throw failure(.parameterNotAllowed, operation) }
     return line
-  }
-}
-
-extension PrintSetup.Paper {
-  fileprivate var code: UInt8 {
-    switch self {
-    case .letter: 1
-    case .a4: 9
-    }
   }
 }

@@ -2,19 +2,13 @@ import CXLSXWriter
 
 /// A conditional format. Its cell formats have no font size and no alignment.
 package enum ConditionalFormat {
-  package enum Comparison: Sendable {
-    case equal, notEqual, greater, less
-  }
+  package enum Comparison: Sendable { case greater, less }
 
   /// Cells with exactly this text, at most 255 characters, regardless of case.
   case text(equals: String, CellFormat)
   case number(Comparison, Double, CellFormat)
   /// A formula for the range's upper left cell; relative references move with the cell.
   case formula(Formula, CellFormat)
-  case twoColours(low: Colour, high: Colour)
-  case threeColours(low: Colour, middle: Colour, high: Colour)
-  /// A bar behind the number, from zero to the largest number of the range.
-  case dataBar(Colour)
 }
 
 extension Sheet {
@@ -93,7 +87,7 @@ extension Sheet {
     case .text(let text, let format):
       try located { () throws(SpreadsheetError) in try OwnText.check(text, limit: 255, operation) }
       unsafe options.type = UInt8(LXW_CONDITIONAL_TYPE_CELL.rawValue)
-      unsafe options.criteria = ConditionalFormat.Comparison.equal.criterion
+      unsafe options.criteria = UInt8(LXW_CONDITIONAL_CRITERIA_EQUAL_TO.rawValue)
       unsafe na_set_value(&options, strings.copy("\"\(text.replacing("\"", with: "\"\""))\""))
       unsafe options.format = try pointer(format, operation)
     case .number(let comparison, let number, let format):
@@ -107,21 +101,6 @@ extension Sheet {
       unsafe options.type = UInt8(LXW_CONDITIONAL_TYPE_FORMULA.rawValue)
       unsafe na_set_value(&options, strings.copy("=\(formula.text)"))
       unsafe options.format = try pointer(format, operation)
-    case .twoColours(let low, let high):
-      unsafe options.type = UInt8(LXW_CONDITIONAL_2_COLOR_SCALE.rawValue)
-      unsafe options.min_color = low.value
-      unsafe options.max_color = high.value
-    case .threeColours(let low, let middle, let high):
-      unsafe options.type = UInt8(LXW_CONDITIONAL_3_COLOR_SCALE.rawValue)
-      unsafe options.min_color = low.value
-      unsafe options.mid_color = middle.value
-      unsafe options.max_color = high.value
-    case .dataBar(let colour):
-      unsafe options.type = UInt8(LXW_CONDITIONAL_DATA_BAR.rawValue)
-      unsafe options.bar_color = colour.value
-      // The bar of Excel 2010, because the older one draws no bar for the smallest value.
-      unsafe options.data_bar_2010 = 1
-      unsafe options.bar_solid = 1
     }
     try check(
       unsafe worksheet_conditional_format_range(
@@ -134,8 +113,6 @@ extension ConditionalFormat.Comparison {
   fileprivate var criterion: UInt8 {
     let criterion =
       switch self {
-      case .equal: LXW_CONDITIONAL_CRITERIA_EQUAL_TO
-      case .notEqual: LXW_CONDITIONAL_CRITERIA_NOT_EQUAL_TO
       case .greater: LXW_CONDITIONAL_CRITERIA_GREATER_THAN
       case .less: LXW_CONDITIONAL_CRITERIA_LESS_THAN
       }

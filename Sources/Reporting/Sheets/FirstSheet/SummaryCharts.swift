@@ -20,18 +20,12 @@ extension SummaryPage {
       try gap()
       let columns = money.firstColumn...money.firstColumn + Disposition.inMoneyTotals.count - 1
       var chart = Chart(
-        .bar,
-        series: [
-          Chart.Series(
-            name: "Orders",
-            categories: SheetRange(
-              sheet: sheet.name, range: CellRange(rows: money.header...money.header, columns: columns)),
-            values: SheetRange(
-              sheet: sheet.name, range: CellRange(rows: money.orders...money.orders, columns: columns)),
-            colour: Palette.blue)
-        ])
-      chart.title = "Number of orders by outcome"
-      chart.legend = .none
+        .bar, title: "Number of orders by outcome", series: "Orders",
+        categories: SheetRange(
+          sheet: sheet.name, range: CellRange(rows: money.header...money.header, columns: columns)),
+        values: SheetRange(
+          sheet: sheet.name, range: CellRange(rows: money.orders...money.orders, columns: columns)),
+        colour: Palette.blue)
       (chart.width, chart.height) = (900, (SummaryPage.barChartHeight - 1) * SummaryPage.pixelsPerRow)
       chart.description = "Bars: how many orders of the period ended in each outcome."
       try workbook.addChart(chart, to: sheet, row: row, column: 0)
@@ -77,16 +71,11 @@ extension SummaryPage {
       guard let values = places[currency] else { continue }
       let categories = CellRange(rows: values.rows, columns: 0...0)
       var chart = Chart(
-        .line,
-        series: [
-          Chart.Series(
-            name: "Amount at risk", categories: SheetRange(sheet: sheet.name, range: categories),
-            values: SheetRange(sheet: sheet.name, range: values), colour: Palette.red)
-        ])
-      chart.title = "Amount at risk, \(currency)"
+        .line, title: "Amount at risk, \(currency)", series: "Amount at risk",
+        categories: SheetRange(sheet: sheet.name, range: categories),
+        values: SheetRange(sheet: sheet.name, range: values), colour: Palette.red)
       chart.valueMinimum = 0
       chart.valueFormat = "#,##0"
-      chart.legend = .none
       (chart.width, chart.height) = SummaryPage.chartSize
       chart.description = "Line: amount at risk in \(currency) at the end of each night."
       try workbook.addChart(

@@ -33,13 +33,9 @@ extension SummaryPage {
       SheetRange(sheet: sheet.name, range: CellRange(rows: rows, columns: column...column))
     }
     var chart = Chart(
-      .column,
-      series: [
-        Chart.Series(name: "Unexplained", categories: place(0), values: place(2), colour: Palette.red)
-      ])
-    chart.title = "Units in Apple's reports without a transaction here"
+      .column, title: "Units in Apple's reports without a transaction here", series: "Unexplained",
+      categories: place(0), values: place(2), colour: Palette.red)
     chart.valueFormat = "#,##0"
-    chart.legend = .none
     let lines = 18
     (chart.width, chart.height) = (730, lines * SummaryPage.pixelsPerRow)
     chart.description = "Unexplained units of Apple's sales reports, day by day."
