@@ -12,7 +12,7 @@ struct CalendarTests {
       let parts = calendar.dateComponents(
         [.year, .month, .day], from: Date(timeIntervalSince1970: Double(number) * 86_400))
       let day = ReportDay(number: number)
-      #expect([day.civil.year, day.civil.month, day.civil.day] == [parts.year, parts.month, parts.day])
+      #expect([Int(day.civil.year), Int(day.civil.month), Int(day.civil.day)] == [parts.year, parts.month, parts.day])
       #expect(ReportDay(day.description) == day)
     }
     #expect(ReportDay("11/19/2026") == ReportDay("2026-11-19"))

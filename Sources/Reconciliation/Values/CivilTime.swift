@@ -47,9 +47,14 @@ extension CivilDate {
     }
     guard bytes.count == 10, bytes[4] == UInt8(ascii: "-"), bytes[7] == UInt8(ascii: "-"),
       let year = number(0..<4), let month = number(5..<7).map({ UInt8($0) }),
-      let day = number(8..<10).map({ UInt8($0) }),
-      (1...12).contains(month)
+      let day = number(8..<10).map({ UInt8($0) })
     else { return nil }
+    self.init(year: year, month: month, day: day)
+  }
+
+  /// nil for a day that does not exist.
+  public init?(year: Int64, month: UInt8, day: UInt8) {
+    guard (1...12).contains(month) else { return nil }
     let date = CivilDate(daysSince1970: CivilDate.days(year: year, month: month, day: day))
     guard date.year == year, date.month == month, date.day == day else { return nil }
     self = date

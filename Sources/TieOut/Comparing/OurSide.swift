@@ -45,21 +45,9 @@ struct ExpectedUnits: Sendable {
 
 /// A purchase known only from one of its restores.
 struct RestoredSale: Sendable {
-  /// The smallest rank is used: the purchase itself, then a restore with the refund.
-  private struct Rank: Comparable {
-    var isOther: Bool
-    var lacksRefundEvidence: Bool
-    var reportingTransaction: Identifier
-
-    static func < (left: Rank, right: Rank) -> Bool {
-      if left.isOther != right.isOther { return right.isOther }
-      if left.lacksRefundEvidence != right.lacksRefundEvidence { return right.lacksRefundEvidence }
-      return left.reportingTransaction < right.reportingTransaction
-    }
-  }
-
   let sale: ExpectedUnits
-  private let rank: Rank
+  /// The smallest rank is used: the purchase itself, then a restore with the refund, then the smaller ID.
+  private let rank: (Int, Int, Identifier)
 
   init?(_ restore: TransactionRecord, country: Identifier?, withdrawn: Revocation?, days: ReportDays) {
     guard let purchased = restore.originalPurchaseDate else { return nil }
@@ -73,9 +61,8 @@ struct RestoredSale: Sendable {
     sale = ExpectedUnits(
       record, purchased: purchased, country: restore.restoresAnotherID ? nil : country, isClaimed: false,
       withdrawn: withdrawn, days: days)
-    rank = Rank(
-      isOther: restore.restoresAnotherID, lacksRefundEvidence: restore.revocation == nil && withdrawn == nil,
-      reportingTransaction: restore.transactionId)
+    let hasRefund = restore.revocation != nil || withdrawn != nil
+    rank = (restore.restoresAnotherID ? 1 : 0, hasRefund ? 0 : 1, restore.transactionId)
   }
 
   func isBetter(than other: RestoredSale) -> Bool { rank < other.rank }

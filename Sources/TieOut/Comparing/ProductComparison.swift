@@ -37,13 +37,7 @@ package struct ProductComparison: Sendable {
   // MARK: - Units
 
   private mutating func compareUnits() -> Group {
-    var group = group { _ in
-      true
-    } ours: { _ in
-      true
-    } evidence: { _ in
-      true
-    }
+    var group = group(apple: { _ in true }, ours: { _ in true }, evidence: { _ in true })
     group.explain { _ in coverage.each }
     var shop: [Int: Millionths] = [:]
     for units in sides.shop where coverage.days.contains(units.day) {
@@ -88,13 +82,12 @@ package struct ProductComparison: Sendable {
     }
     // Keys with a storefront draw on units without one, in sorted order.
     for place in places.sorted() {
-      var group = group {
-        $0.country == place.country && $0.currency == place.currency
-      } ours: {
-        ($0.country ?? "") == place.country && ($0.currency ?? "") == place.currency
-      } evidence: {
-        ($0.country ?? place.country) == place.country && ($0.currency ?? place.currency) == place.currency
-      }
+      var group = group(
+        apple: { $0.country == place.country && $0.currency == place.currency },
+        ours: { ($0.country ?? "") == place.country && ($0.currency ?? "") == place.currency },
+        evidence: {
+          ($0.country ?? place.country) == place.country && ($0.currency ?? place.currency) == place.currency
+        })
       if place.country.isEmpty {
         group.evidence.hasNoCountry = true
         group.explain { _ in coverage.each }
@@ -132,13 +125,9 @@ package struct ProductComparison: Sendable {
   }
 
   private mutating func compareAmounts(in currency: Identifier, unknown: Set<[Int]>, open: Set<[Int]>) {
-    var group = group {
-      $0.currency == currency
-    } ours: {
-      $0.currency == currency && $0.price != nil
-    } evidence: {
-      ($0.currency ?? currency) == currency
-    }
+    var group = group(
+      apple: { $0.currency == currency }, ours: { $0.currency == currency && $0.price != nil },
+      evidence: { ($0.currency ?? currency) == currency })
     // Where our sum is unknown, Apple's is treated as missing.
     group.explain { kind in
       coverage.each.indices.map { open.contains([kind.index, $0]) ? .missing : coverage.each[$0] }

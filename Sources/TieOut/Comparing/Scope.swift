@@ -19,11 +19,6 @@ package struct Scope: Sendable {
   package struct Product: Hashable, Sendable {
     package var parent: Identifier
     package var productId: Identifier
-
-    package init(parent: Identifier, productId: Identifier) {
-      self.parent = parent
-      self.productId = productId
-    }
   }
 
   private let bySKU: [Identifier: String]

@@ -11,27 +11,12 @@ package struct AppleUnits: Hashable, Sendable {
   /// Negative for refunds.
   package var units: Millionths
 
-  package init(
-    day: ReportDay, country: Identifier, currency: Identifier, kind: TieOutClass, price: Millionths, units: Millionths
-  ) {
-    self.day = day
-    self.country = country
-    self.currency = currency
-    self.kind = kind
-    self.price = price
-    self.units = units
-  }
-
   /// nil for rows without units: partial refunds, which are counted separately.
   package static func kind(of rows: SalesRowKind, price: Millionths, sign: Int8) -> TieOutClass? {
     switch rows {
     case .app: nil
     case .restore: .restore
-    case .purchase, .unknown:
-      switch sign {
-      case 0: nil
-      default: price == .zero ? .free : sign < 0 ? .refund : .sale
-      }
+    case .purchase, .unknown: sign == 0 ? nil : price == .zero ? .free : sign < 0 ? .refund : .sale
     }
   }
 }
@@ -40,38 +25,20 @@ package struct OurUnits: Hashable, Sendable {
   package var day: ReportDay
   package var country: Identifier?
   package var currency: Identifier?
-  package var kind: TieOutClass
+  package var kind: TieOutClass = .sale
   /// The total price without sign; nil: unknown.
   package var price: Millionths?
   /// Negative for refunds.
-  package var units: Int
+  package var units = 1
   package var isUnclaimedRenewal = false
   /// An offer without a known price.
   package var mayBeFree = false
-
-  package init(
-    day: ReportDay, country: Identifier? = nil, currency: Identifier? = nil, kind: TieOutClass = .sale,
-    price: Millionths? = nil, units: Int = 1
-  ) {
-    self.day = day
-    self.country = country
-    self.currency = currency
-    self.kind = kind
-    self.price = price
-    self.units = units
-  }
 }
 
 package struct RefundEvidence: Hashable, Sendable {
   package var day: ReportDay
   package var country: Identifier?
   package var currency: Identifier?
-
-  package init(day: ReportDay, country: Identifier? = nil, currency: Identifier? = nil) {
-    self.day = day
-    self.country = country
-    self.currency = currency
-  }
 }
 
 package struct ShopUnits: Hashable, Sendable {
@@ -79,13 +46,6 @@ package struct ShopUnits: Hashable, Sendable {
   package var currency: Identifier
   package var units: Int
   package var amount: Millionths
-
-  package init(day: ReportDay, currency: Identifier, units: Int, amount: Millionths) {
-    self.day = day
-    self.currency = currency
-    self.units = units
-    self.amount = amount
-  }
 
   var nothing: ShopUnits { ShopUnits(day: day, currency: currency, units: 0, amount: .zero) }
 
@@ -108,12 +68,6 @@ package struct ProductSides: Sendable {
   package var shop: [ShopUnits] = []
   var restored: [Identifier: RestoredSale] = [:]
   var recorded: Set<Identifier> = []
-
-  package init(app: String, productId: Identifier, isKnown: Bool) {
-    self.app = app
-    self.productId = productId
-    self.isKnown = isKnown
-  }
 }
 
 package struct DayCoverage: Sendable {

@@ -45,42 +45,22 @@ package enum TieOutExplanation: String, Hashable, CaseIterable, Sendable {
   case price
   case rounding
   case unknownProduct = "unknown_product"
-
-  var index: Int {
-    switch self {
-    case .notReported: 0
-    case .otherScope: 1
-    case .free: 2
-    case .restore: 3
-    case .timing: 4
-    case .refundTiming: 5
-    case .refundUnknown: 6
-    case .partialRefund: 7
-    case .upgrade: 8
-    case .renewal: 9
-    case .countryUnknown: 10
-    case .price: 11
-    case .rounding: 12
-    case .unknownProduct: 13
-    }
-  }
 }
 
 package struct Explained: Hashable, Sendable {
-  private var values = [Millionths](repeating: .zero, count: TieOutExplanation.allCases.count)
-
-  package init() {}
+  /// Without zeros.
+  private var values: [TieOutExplanation: Millionths] = [:]
 
   package subscript(_ explanation: TieOutExplanation) -> Millionths {
-    get { values[explanation.index] }
-    set { values[explanation.index] = newValue }
+    get { values[explanation] ?? .zero }
+    set { values[explanation] = newValue == .zero ? nil : newValue }
   }
 
-  package var sum: Millionths { values.reduce(.zero, +) }
-  package var isZero: Bool { values.allSatisfy { $0 == .zero } }
+  package var sum: Millionths { values.values.reduce(.zero, +) }
+  package var isZero: Bool { values.isEmpty }
 
   package static func += (left: inout Explained, right: Explained) {
-    for index in left.values.indices { left.values[index] += right.values[index] }
+    for (explanation, value) in right.values { left[explanation] += value }
   }
 }
 

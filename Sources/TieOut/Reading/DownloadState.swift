@@ -12,34 +12,14 @@ package enum DownloadState: String, Hashable, CaseIterable, Sendable {
   case unknown
 
   /// True if the file replaces earlier ones. A reported day stays reported if Apple later has no answer.
-  package var replacesEarlier: Bool {
-    switch self {
-    case .reported, .zero, .unreadable: true
-    case .doubtfulZero, .pending, .gone, .drift, .unknown: false
-    }
-  }
+  package var replacesEarlier: Bool { isSettled || self == .unreadable }
 
-  package var isSettled: Bool {
-    switch self {
-    case .reported, .zero: true
-    case .doubtfulZero, .pending, .gone, .drift, .unreadable, .unknown: false
-    }
-  }
+  package var isSettled: Bool { self == .reported || self == .zero }
 
-  package var isOpen: Bool {
-    switch self {
-    case .reported, .zero, .gone: false
-    case .doubtfulZero, .pending, .drift, .unreadable, .unknown: true
-    }
-  }
+  package var isOpen: Bool { !isSettled && self != .gone }
 
   /// True if asking again cannot help until a person changes a file or setting.
-  package var staysWithoutPeople: Bool {
-    switch self {
-    case .drift, .unreadable: true
-    case .reported, .zero, .doubtfulZero, .pending, .gone, .unknown: false
-    }
-  }
+  package var staysWithoutPeople: Bool { self == .drift || self == .unreadable }
 
   /// The state for Apple's answer that a day has no sales, first given `daysSinceFirst` days ago. If the day had rows
   /// before, only another report replaces them.
@@ -62,21 +42,14 @@ package enum AskingPlan {
     today: ReportDay, trailing: Int, states: [ReportDay: DownloadState]
   ) -> [ReportDay] {
     let inWindow = (1...longestWindow).map { today.advanced(by: -$0) }.filter { day in
-      guard let state = states[day] else { return true }
-      switch state {
-      case .gone: return false
-      case .reported, .zero: return today.number - day.number <= trailing
-      case .doubtfulZero, .pending, .drift, .unreadable, .unknown: return true
-      }
+      guard let state = states[day], state.isSettled else { return states[day] != .gone }
+      return today.number - day.number <= trailing
     }
     let oldest = periods(today: today, states: [:]).map(\.first).min() ?? today
     let before = stride(from: today.number - longestWindow - 1, through: oldest.number, by: -1).lazy
       .map { ReportDay(number: $0) }.filter { day in
-        switch states[day] {
         // A second answer can confirm a doubtful zero. Apple keeps the others for a year.
-        case .none, .some(.doubtfulZero), .some(.pending), .some(.drift), .some(.unknown): true
-        case .some(.reported), .some(.zero), .some(.gone), .some(.unreadable): false
-        }
+        states[day].map { $0.isOpen && $0 != .unreadable } ?? true
       }
     return inWindow + before.prefix(longestWindow - inWindow.count)
   }

@@ -54,17 +54,25 @@ private struct FinanceParser {
   private enum Section {
     case preamble
     case table(Columns)
-    case footer(FooterColumns?)
+    case footer(SumColumns?)
   }
 
   private struct Columns {
-    var quantity, share, extended, currency, country, sku: Int
-    /// The period of FINANCIAL, or the two days of FINANCE_DETAIL.
-    var firstDate, secondDate: Int
+    var sums: SumColumns
+    /// The dates are the period of FINANCIAL, or the two days of FINANCE_DETAIL.
+    var share, sku, firstDate, secondDate: ReportColumn
   }
 
-  private struct FooterColumns {
-    var country, currency, quantity, extended: Int
+  /// The columns that the table and the sums by country have.
+  private struct SumColumns {
+    let country, currency, quantity, extended: ReportColumn
+
+    init(_ header: ReportHeader) throws(ReportProblem) {
+      quantity = try header.column("Quantity")
+      extended = try header.column("Extended Partner Share")
+      currency = try header.column("Partner Share Currency")
+      country = try header.column("Country Of Sale")
+    }
   }
 
   private struct Sum: Hashable {
@@ -122,9 +130,9 @@ private struct FinanceParser {
     switch name {
     case "vendor name": reading.kind = .detail
     case "start date" where fields.count <= 3:
-      reading.first = try fields.day(1, "Start Date")
+      reading.first = try fields.day(ReportColumn(name: "Start Date", position: 1))
     case "end date" where fields.count <= 3:
-      reading.last = try fields.day(1, "End Date")
+      reading.last = try fields.day(ReportColumn(name: "End Date", position: 1))
       if let first = reading.first, let last = reading.last { try check(first, last, number) }
     default:
       let header = ReportHeader(fields, line: number)
@@ -132,13 +140,10 @@ private struct FinanceParser {
       let isDetail = reading.kind == .detail
       place = .table(
         Columns(
-          quantity: try header.position("Quantity"), share: try header.position("Partner Share"),
-          extended: try header.position("Extended Partner Share"),
-          currency: try header.position("Partner Share Currency"),
-          country: try header.position("Country Of Sale"),
-          sku: try isDetail ? header.position("SKU") : header.position("Vendor Identifier"),
-          firstDate: try isDetail ? header.position("Transaction Date") : header.position("Start Date"),
-          secondDate: try isDetail ? header.position("Settlement Date") : header.position("End Date")))
+          sums: try SumColumns(header), share: try header.column("Partner Share"),
+          sku: try header.column(isDetail ? "SKU" : "Vendor Identifier"),
+          firstDate: try header.column(isDetail ? "Transaction Date" : "Start Date"),
+          secondDate: try header.column(isDetail ? "Settlement Date" : "End Date")))
     }
   }
 
@@ -146,8 +151,7 @@ private struct FinanceParser {
     _ fields: ReportFields, _ columns: Columns, number: Int
   ) throws(ReportProblem) -> SettlementRow {
     let isDetail = reading.kind == .detail
-    let first = try fields.day(columns.firstDate, isDetail ? "Transaction Date" : "Start Date")
-    let second = try fields.day(columns.secondDate, isDetail ? "Settlement Date" : "End Date")
+    let (first, second) = (try fields.day(columns.firstDate), try fields.day(columns.secondDate))
     if !isDetail {
       reading.first = min(reading.first ?? first, first)
       reading.last = max(reading.last ?? second, second)
@@ -157,12 +161,10 @@ private struct FinanceParser {
     }
     let row = SettlementRow(
       transactionDay: isDetail ? first : nil, settlementDay: isDetail ? second : nil,
-      sku: try fields.sku(columns.sku),
-      country: try fields.identifier(columns.country, "Country Of Sale"),
-      quantity: try fields.decimal(columns.quantity, "Quantity"),
-      partnerShare: try fields.decimal(columns.share, "Partner Share"),
-      extendedShare: try fields.decimal(columns.extended, "Extended Partner Share"),
-      currency: try fields.identifier(columns.currency, "Partner Share Currency"))
+      sku: try fields.sku(columns.sku), country: try fields.identifier(columns.sums.country),
+      quantity: try fields.decimal(columns.sums.quantity), partnerShare: try fields.decimal(columns.share),
+      extendedShare: try fields.decimal(columns.sums.extended),
+      currency: try fields.identifier(columns.sums.currency))
     reading.rows += 1
     let key = CountryAndCurrency(country: row.country, currency: row.currency)
     total.add(row.quantity, row.extendedShare)
@@ -171,7 +173,7 @@ private struct FinanceParser {
   }
 
   /// Reads totals, one per line, or the sums by country, which have their own header.
-  private mutating func footer(_ fields: ReportFields, columns: FooterColumns?, number: Int) throws(ReportProblem) {
+  private mutating func footer(_ fields: ReportFields, columns: SumColumns?, number: Int) throws(ReportProblem) {
     // Before 2010 Apple wrote `Total_Amount:x` without a tab.
     let words = fields.shown(0).split(separator: ":", maxSplits: 1).map(\.trimmed)
     let name = ReportHeader.canonical(words.first ?? "")
@@ -181,22 +183,15 @@ private struct FinanceParser {
     case "total_amount": try compare(stated, total.extended, "Total_Amount", number)
     case "total_units": try compare(stated, total.quantity, "Total_Units", number)
     case "country of sale":
-      let header = ReportHeader(fields, line: number)
-      place = .footer(
-        FooterColumns(
-          country: try header.position("Country Of Sale"), currency: try header.position("Partner Share Currency"),
-          quantity: try header.position("Quantity"), extended: try header.position("Extended Partner Share")))
+      place = .footer(try SumColumns(ReportHeader(fields, line: number)))
       footerSums = [:]
     default:
       guard let columns else {
         throw ReportProblem(line: number, "“\(fields.shown(0))” is neither a date nor one of the totals")
       }
       let key = CountryAndCurrency(
-        country: try fields.identifier(columns.country, "Country Of Sale"),
-        currency: try fields.identifier(columns.currency, "Partner Share Currency"))
-      let (quantity, extended) = (
-        try fields.decimal(columns.quantity, "Quantity"), try fields.decimal(columns.extended, "Extended Partner Share")
-      )
+        country: try fields.identifier(columns.country), currency: try fields.identifier(columns.currency))
+      let (quantity, extended) = (try fields.decimal(columns.quantity), try fields.decimal(columns.extended))
       footerSums?[key, default: Sum()].add(quantity, extended)
     }
   }

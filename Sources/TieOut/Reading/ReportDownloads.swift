@@ -62,11 +62,7 @@ struct ReportDownloads {
   }
 
   static func months(of year: Int, before today: ReportDay) -> [ClosedRange<ReportDay>] {
-    (1...12).compactMap { month in
-      ReportDay(year: year, month: month, day: 1).map { first in
-        first...first.advanced(by: ReportDay.days(of: month, in: year) - 1)
-      }
-    }.filter { $0.upperBound < today }
+    (1...12).compactMap { ReportDay.month($0, of: year) }.filter { $0.upperBound < today }
   }
 
   private static func states<Name: Hashable>(

@@ -82,9 +82,8 @@ package enum SalesFrequency: String, Hashable, CaseIterable, Sendable {
       else { return nil }
       return self == .daily ? last...last : last.advanced(by: -6)...last
     case .monthly:
-      guard digits.count >= 6, let month = part(4, 2), let first = ReportDay(year: year, month: month, day: 1)
-      else { return nil }
-      return first...first.advanced(by: ReportDay.days(of: month, in: year) - 1)
+      guard digits.count >= 6, let month = part(4, 2) else { return nil }
+      return ReportDay.month(month, of: year)
     case .yearly:
       guard let first = ReportDay(year: year, month: 1, day: 1), let last = ReportDay(year: year, month: 12, day: 31)
       else { return nil }

@@ -1,5 +1,12 @@
 import Reconciliation
 
+/// A column of one report.
+struct ReportColumn {
+  /// In messages about its fields.
+  let name: String
+  let position: Int
+}
+
 /// Columns by name, because Apple has reordered and added columns before.
 struct ReportHeader {
   private let positions: [String: Int]
@@ -20,9 +27,10 @@ struct ReportHeader {
 
   func has(_ name: String) -> Bool { positions[Self.canonical(name)] != nil }
 
-  func position(_ names: String...) throws(ReportProblem) -> Int {
+  /// - Parameter names: names of the same column in different years.
+  func column(_ names: String...) throws(ReportProblem) -> ReportColumn {
     for name in names {
-      if let position = positions[Self.canonical(name)] { return position }
+      if let position = positions[Self.canonical(name)] { return ReportColumn(name: names[0], position: position) }
     }
     throw ReportProblem(line: line, "the column “\(names[0])” is missing")
   }
@@ -38,25 +46,26 @@ extension ReportFields {
   private static let (longestIdentifier, longestSKU) = (200, 2_000)
 
   /// The items of an Advanced Commerce purchase are in single quotes: `'a','b'` is the product `a,b` of transactions.
-  func sku(_ column: Int) throws(ReportProblem) -> Identifier {
-    let sku = try identifier(column, "SKU", longest: Self.longestSKU)
+  func sku(_ column: ReportColumn) throws(ReportProblem) -> Identifier {
+    let column = ReportColumn(name: "SKU", position: column.position)
+    let sku = try identifier(column, longest: Self.longestSKU)
     guard sku.withUTF8({ $0.first == UInt8(ascii: "'") }) else { return sku }
     let items = sku.text.split(separator: ",").map { $0.drop { $0 == " " }.filter { $0 != "'" } }
     return Identifier(items.sorted().joined(separator: ","))
   }
 
-  func identifier(_ column: Int, _ name: String) throws(ReportProblem) -> Identifier {
-    try identifier(column, name, longest: Self.longestIdentifier)
+  func identifier(_ column: ReportColumn) throws(ReportProblem) -> Identifier {
+    try identifier(column, longest: Self.longestIdentifier)
   }
 
   /// Rejects control characters, which Postgres cannot store.
-  private func identifier(_ column: Int, _ name: String, longest: Int) throws(ReportProblem) -> Identifier {
-    let bytes = self[column]
-    if bytes.count > longest { throw problem(column, name, "at most \(longest) bytes") }
+  private func identifier(_ column: ReportColumn, longest: Int) throws(ReportProblem) -> Identifier {
+    let bytes = self[column.position]
+    if bytes.count > longest { throw problem(column, "at most \(longest) bytes") }
     if bytes.allSatisfy({ $0 >= 0x20 && $0 < 0x7F }) { return Identifier(utf8: bytes) }
     guard let text = String(validating: bytes, as: UTF8.self),
       text.unicodeScalars.allSatisfy({ $0.properties.generalCategory != .control })
-    else { throw problem(column, name, "text in UTF-8 without control characters") }
+    else { throw problem(column, "text in UTF-8 without control characters") }
     return Identifier(text)
   }
 }

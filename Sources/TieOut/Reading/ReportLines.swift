@@ -80,17 +80,19 @@ struct ReportFields {
 
   func shown(_ column: Int) -> String { String(decoding: self[column].prefix(80), as: UTF8.self) }
 
-  func problem(_ column: Int, _ name: String, _ expected: String) -> ReportProblem {
-    ReportProblem(line: number, "\(name) is “\(shown(column))”, expected \(expected)")
+  func problem(_ column: ReportColumn, _ expected: String) -> ReportProblem {
+    ReportProblem(line: number, "\(column.name) is “\(shown(column.position))”, expected \(expected)")
   }
 
-  func decimal(_ column: Int, _ name: String) throws(ReportProblem) -> Millionths {
-    guard let value = Millionths(utf8: self[column]) else { throw problem(column, name, "a decimal number") }
+  func decimal(_ column: ReportColumn) throws(ReportProblem) -> Millionths {
+    guard let value = Millionths(utf8: self[column.position]) else { throw problem(column, "a decimal number") }
     return value
   }
 
-  func day(_ column: Int, _ name: String) throws(ReportProblem) -> ReportDay {
-    guard let day = ReportDay(utf8: self[column]) else { throw problem(column, name, "a date such as 11/19/2026") }
+  func day(_ column: ReportColumn) throws(ReportProblem) -> ReportDay {
+    guard let day = ReportDay(utf8: self[column.position]) else {
+      throw problem(column, "a date such as 11/19/2026")
+    }
     return day
   }
 }

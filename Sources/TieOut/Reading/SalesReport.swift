@@ -71,36 +71,33 @@ package enum SalesReport {
   }
 
   private struct Columns {
-    var sku, parent, type, units, proceeds, first, last, currency, country, proceedsCurrency, price: Int
+    var sku, parent, type, units, proceeds, first, last, currency, country, proceedsCurrency, price: ReportColumn
     var subscription: Int?
 
     init(_ header: ReportHeader) throws(ReportProblem) {
-      sku = try header.position("SKU")
-      parent = try header.position("Parent Identifier")
-      type = try header.position("Product Type Identifier")
-      units = try header.position("Units")
-      proceeds = try header.position("Developer Proceeds", "Developer Proceeds (per unit)")
-      first = try header.position("Begin Date")
-      last = try header.position("End Date")
-      currency = try header.position("Customer Currency")
-      country = try header.position("Country Code")
-      proceedsCurrency = try header.position("Currency of Proceeds")
-      price = try header.position("Customer Price")
+      sku = try header.column("SKU")
+      parent = try header.column("Parent Identifier")
+      type = try header.column("Product Type Identifier")
+      units = try header.column("Units")
+      proceeds = try header.column("Developer Proceeds", "Developer Proceeds (per unit)")
+      first = try header.column("Begin Date")
+      last = try header.column("End Date")
+      currency = try header.column("Customer Currency")
+      country = try header.column("Country Code")
+      proceedsCurrency = try header.column("Currency of Proceeds")
+      price = try header.column("Customer Price")
       subscription = header.optional("Subscription")
     }
 
     func row(_ fields: ReportFields, number: Int) throws(ReportProblem) -> SalesRow {
       let row = SalesRow(
-        sku: try fields.sku(sku), parent: try fields.identifier(parent, "Parent Identifier"),
-        type: try fields.identifier(type, "Product Type Identifier"), units: try fields.decimal(units, "Units"),
-        developerProceeds: try fields.decimal(proceeds, "Developer Proceeds"),
-        first: try fields.day(first, "Begin Date"), last: try fields.day(last, "End Date"),
-        customerCurrency: try fields.identifier(currency, "Customer Currency"),
-        country: try fields.identifier(country, "Country Code"),
-        proceedsCurrency: try fields.identifier(proceedsCurrency, "Currency of Proceeds"),
-        customerPrice: try fields.decimal(price, "Customer Price"),
+        sku: try fields.sku(sku), parent: try fields.identifier(parent), type: try fields.identifier(type),
+        units: try fields.decimal(units), developerProceeds: try fields.decimal(proceeds),
+        first: try fields.day(first), last: try fields.day(last), customerCurrency: try fields.identifier(currency),
+        country: try fields.identifier(country), proceedsCurrency: try fields.identifier(proceedsCurrency),
+        customerPrice: try fields.decimal(price),
         isRenewal: subscription.map { fields[$0].elementsEqual("Renewal".utf8) } ?? false)
-      if row.sku.isEmpty { throw fields.problem(sku, "SKU", "a product id or an app's SKU") }
+      if row.sku.isEmpty { throw fields.problem(sku, "a product id or an app's SKU") }
       if row.units.times(row.customerPrice) == nil || row.units.times(row.developerProceeds) == nil {
         throw ReportProblem(line: number, "Units times price has more digits than money has")
       }

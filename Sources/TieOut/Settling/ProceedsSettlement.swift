@@ -7,14 +7,7 @@ package struct SettlementSides: Sendable {
     package var units: Millionths
     package var share: Millionths
     /// The customer amount of the units.
-    package var gross: Gross
-
-    package init(day: ReportDay, units: Millionths, share: Millionths, gross: Gross = .inOtherCurrency) {
-      self.day = day
-      self.units = units
-      self.share = share
-      self.gross = gross
-    }
+    package var gross = Gross.inOtherCurrency
   }
 
   /// The customer amount of sold units as far as a sales report states it in the currency of the proceeds.
@@ -41,23 +34,11 @@ package struct SettlementSides: Sendable {
     package var share: Millionths
     /// Units times share, as calculated by Apple.
     package var extended: Millionths
-
-    package init(
-      period: FiscalPeriod, transactionDay: ReportDay, units: Millionths, share: Millionths, extended: Millionths
-    ) {
-      self.period = period
-      self.transactionDay = transactionDay
-      self.units = units
-      self.share = share
-      self.extended = extended
-    }
   }
 
   package var currency: Identifier
   package var sold: [Sold] = []
   package var settled: [Settled] = []
-
-  package init(currency: Identifier) { self.currency = currency }
 }
 
 /// Matches sales reports with finance reports, by fiscal period and currency. Proceeds and shares are Apple's own

@@ -26,7 +26,7 @@ package struct ConnectReport: Hashable, Sendable {
 
   package var vendor: String
   package var kind: Kind
-  package var frequency: String
+  package var frequency = ""
   package var name: String
   package var version: String?
   package var source: Source
@@ -34,20 +34,8 @@ package struct ConnectReport: Hashable, Sendable {
   package var httpStatus: Int?
   package var detail: String?
 
-  package init(
-    vendor: String, kind: Kind, frequency: String = "", name: String, version: String? = nil, source: Source,
-    fileName: String? = nil, httpStatus: Int? = nil, detail: String? = nil
-  ) {
-    self.vendor = vendor
-    self.kind = kind
-    self.frequency = frequency
-    self.name = name
-    self.version = version
-    self.source = source
-    self.fileName = fileName
-    self.httpStatus = httpStatus
-    self.detail = detail
-  }
+  /// The report's identity as the first four parameters of a statement: vendor, kind, frequency and name.
+  fileprivate var key: [PostgresValue] { [.text(vendor), .text(kind.rawValue), .text(frequency), .text(name)] }
 }
 
 /// Reads and writes `connect_reports`, `connect_sales` and `connect_settlements`.
@@ -99,9 +87,7 @@ package enum ConnectReportTable {
         WHERE r.kind = u.kind AND r.frequency = u.frequency AND r.name = u.name AND r.vendor = u.vendor
           AND r.report_id > u.report_id AND r.state IN ('reported', 'zero') AND r.as_of <= $1)
       """, [.timestamp(asOf.microseconds)])
-    var days: Set<ReportDay> = []
-    for row in rows { if let day = ReportDay(try row.text(0)) { days.insert(day) } }
-    return days
+    return Set(try rows.map { (row) throws(PostgresError) in ReportDay(try row.text(0)) }.compactMap(\.self))
   }
 
   /// Sentences about unreadable reports: daily ones of `days`, and finance reports of `periods`.
@@ -116,9 +102,7 @@ package enum ConnectReportTable {
         AND (frequency = 'DAILY' AND name BETWEEN $1 AND $2 OR kind <> 'SALES' AND name = ANY ($3::text[]))
       ORDER BY kind COLLATE "C", name COLLATE "C", vendor COLLATE "C"
       """, [.text(days.lowerBound.description), .text(days.upperBound.description), .textArray(periods)])
-    var problems: [String] = []
-    for row in rows { problems.append("\(try row.text(0)): \(try row.text(1))") }
-    return problems
+    return try rows.map { (row) throws(PostgresError) in "\(try row.text(0)): \(try row.text(1))" }
   }
 
   /// The files of the folder already read for one report, compared with a file there now.
@@ -146,11 +130,7 @@ package enum ConnectReportTable {
       FROM night_audit.connect_reports
       WHERE vendor = $1 AND kind = $2 AND frequency = $3 AND name = $4 AND source = $5
       ORDER BY report_id DESC LIMIT 1
-      """,
-      [
-        .text(report.vendor), .text(report.kind.rawValue), .text(report.frequency), .text(report.name),
-        .text(report.source.rawValue), .text(digest(bytes)),
-      ])
+      """, report.key + [.text(report.source.rawValue), .text(digest(bytes))])
     for row in rows {
       return FolderFileState(newestFile: try row.optionalText(0), isNewest: try row.bool(1), isKnown: try row.bool(2))
     }
@@ -166,7 +146,7 @@ package enum ConnectReportTable {
       """
       SELECT coalesce(bool_or(state = 'reported'), false), min(as_of) FILTER (WHERE state = 'doubtful_zero')
       FROM night_audit.connect_reports WHERE vendor = $1 AND kind = $2 AND frequency = $3 AND name = $4
-      """, [.text(report.vendor), .text(report.kind.rawValue), .text(report.frequency), .text(report.name)]
+      """, report.key
     ).single()
     let first = try before.optionalTimestamp(1).map { Instant(microseconds: $0) }
     let state = DownloadState.noSales(
@@ -196,10 +176,11 @@ package enum ConnectReportTable {
           "UPDATE night_audit.connect_reports SET state = 'zero' WHERE report_id = $1", [.int(id)])
         return (.zero, nil, notes)
       }
-    } catch let problem as ReportProblem {
-      return try storeUnreadable(bytes, report, digest, problem.description, asOf, on: connection)
-    } catch let problem as GunzipError {
-      return try storeUnreadable(bytes, report, digest, problem.description, asOf, on: connection)
+    } catch let problem where problem is ReportProblem || problem is GunzipError {
+      var report = report
+      report.detail = "\(problem)"
+      _ = try insert(report, state: .unreadable, digest: digest, raw: bytes, asOf: asOf, on: connection)
+      return (.unreadable, report.detail, [])
     }
   }
 
@@ -220,22 +201,9 @@ package enum ConnectReportTable {
       """
       SELECT state FROM night_audit.connect_reports_current
       WHERE vendor = $1 AND kind = $2 AND frequency = $3 AND name = $4 AND digest = $5
-      """,
-      [
-        .text(report.vendor), .text(report.kind.rawValue), .text(report.frequency), .text(report.name), .text(digest),
-      ])
+      """, report.key + [.text(digest)])
     for row in rows { return DownloadState(rawValue: try row.text(0)) }
     return nil
-  }
-
-  private static func storeUnreadable(
-    _ bytes: [UInt8], _ report: ConnectReport, _ digest: String, _ problem: String, _ asOf: Instant,
-    on connection: borrowing BlockingConnection
-  ) throws(PostgresError) -> (state: DownloadState, problem: String?, notes: [String]) {
-    var report = report
-    report.detail = problem
-    _ = try insert(report, state: .unreadable, digest: digest, raw: bytes, asOf: asOf, on: connection)
-    return (.unreadable, problem, [])
   }
 
   private static func insert(
@@ -248,8 +216,7 @@ package enum ConnectReportTable {
         (vendor, kind, frequency, name, version, source, file_name, as_of, state, http_status, digest, detail, raw)
       VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10::int, $11, $12, $13) RETURNING report_id
       """,
-      [
-        .text(report.vendor), .text(report.kind.rawValue), .text(report.frequency), .text(report.name),
+      report.key + [
         .text(report.version), .text(report.source.rawValue), .text(report.fileName), .timestamp(asOf.microseconds),
         .text(state.rawValue), .int(report.httpStatus.map(Int64.init)), .text(digest), .text(report.detail),
         .bytes(raw),

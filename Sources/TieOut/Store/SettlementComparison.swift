@@ -22,16 +22,7 @@ enum SettlementComparison {
     }
   }
 
-  private struct Key: Hashable, Comparable {
-    var sku: Identifier
-    var country: Identifier
-    var currency: Identifier
-    var sign: Int32
-
-    static func < (left: Key, right: Key) -> Bool {
-      (left.sku, left.country, left.currency, left.sign) < (right.sku, right.country, right.currency, right.sign)
-    }
-  }
+  private typealias Key = (sku: Identifier, country: Identifier, currency: Identifier, sign: Int32)
 
   static func periods(_ today: ReportDay) -> [FiscalPeriod] {
     FiscalCalendar.periods.filter { $0.last < today && today.number - $0.last.number <= longestPeriodAge }
@@ -73,8 +64,8 @@ enum SettlementComparison {
       """)
     var (hasSold, hasSettled) = (try sold.advance(), try settled.advance())
     while hasSold || hasSettled {
-      let keys = [hasSold ? try key(sold) : nil, hasSettled ? try key(settled) : nil].compactMap(\.self)
-      guard let key = keys.min() else { break }
+      let keys = [hasSold ? try key(sold) : nil, hasSettled ? try key(settled) : nil].compactMap { $0 }
+      guard let key = keys.min(by: { $0 < $1 }) else { break }
       var sides = SettlementSides(currency: key.currency)
       while hasSold, try self.key(sold) == key {
         var gross = SettlementSides.Gross.inOtherCurrency
@@ -111,7 +102,7 @@ enum SettlementComparison {
   }
 
   private static func key(_ row: borrowing CopyReader) throws(PostgresError) -> Key {
-    Key(sku: try row.id(0), country: try row.id(1), currency: try row.id(2), sign: try row.int32(3))
+    (try row.id(0), try row.id(1), try row.id(2), try row.int32(3))
   }
 
   /// Sentences about differences between Apple's two kinds of finance report.
@@ -133,14 +124,11 @@ enum SettlementComparison {
       WHERE coalesce(d.earned, 0) <> coalesce(f.earned, 0)
       ORDER BY name COLLATE "C", vendor COLLATE "C", currency COLLATE "C"
       """)
-    var problems: [String] = []
-    for row in rows {
-      problems.append(
-        """
-        finance reports of \(try row.text(0)), vendor \(try row.text(1)): FINANCE_DETAIL makes \(try row.text(3)) \
-        \(try row.text(2)), FINANCIAL \(try row.text(4))
-        """)
+    return try rows.map { (row) throws(PostgresError) in
+      """
+      finance reports of \(try row.text(0)), vendor \(try row.text(1)): FINANCE_DETAIL makes \(try row.text(3)) \
+      \(try row.text(2)), FINANCIAL \(try row.text(4))
+      """
     }
-    return problems
   }
 }

@@ -183,11 +183,10 @@ package struct TieOutRun: Sendable {
       JOIN night_audit.connect_reports_current r USING (report_id)
       WHERE r.kind = 'SALES' AND r.frequency = 'DAILY' AND r.state = 'reported' AND s.day BETWEEN $1 AND $2
       """, [.int(Int64(days.lowerBound.number)), .int(Int64(days.upperBound.number))])
-    var products: Set<Scope.Product> = []
-    for row in rows {
-      products.insert(Scope.Product(parent: Identifier(try row.text(0)), productId: Identifier(try row.text(1))))
-    }
-    return products
+    return Set(
+      try rows.map { (row) throws(PostgresError) in
+        Scope.Product(parent: Identifier(try row.text(0)), productId: Identifier(try row.text(1)))
+      })
   }
 
   /// Assigns products to apps by orders, transactions and reports.

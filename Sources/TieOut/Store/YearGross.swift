@@ -25,12 +25,11 @@ package struct YearGross: Sendable {
       monthly: try ConnectReportTable.known(.sales, frequency: "MONTHLY", on: connection),
       daily: try ConnectReportTable.known(.sales, frequency: "DAILY", on: connection), configured: vendors)
     for month in 1...12 {
-      guard let first = ReportDay(year: year, month: month, day: 1), first < today else { continue }
-      let days = first...first.advanced(by: ReportDay.days(of: month, in: year) - 1)
+      guard let days = ReportDay.month(month, of: year), days.lowerBound < today else { continue }
       let isRunning = days.upperBound >= today
-      if isRunning { result.running = first.month }
+      if isRunning { result.running = days.lowerBound.month }
       guard let sources = isRunning ? reports.running(days) : reports.whole(days) else {
-        result.missing.append(first.month)
+        result.missing.append(days.lowerBound.month)
         continue
       }
       for line in try lines(days, of: sources, on: connection) {
@@ -64,14 +63,11 @@ package struct YearGross: Sendable {
         .int(Int64(days.lowerBound.number)), .int(Int64(days.upperBound.number)),
         .textArray(SalesRowKind.restores.map { $0.text }), .textArray(sources.monthly), .textArray(sources.daily),
       ])
-    var lines: [Line] = []
-    for row in rows {
-      lines.append(
-        Line(
-          month: days.lowerBound.month, country: Identifier(try row.text(0)), currency: Identifier(try row.text(1)),
-          gross: try Millionths(row.numeric(2))))
+    return try rows.map { row in
+      Line(
+        month: days.lowerBound.month, country: Identifier(try row.text(0)), currency: Identifier(try row.text(1)),
+        gross: try Millionths(row.numeric(2)))
     }
-    return lines
   }
 }
 

@@ -1,3 +1,5 @@
+import Reconciliation
+
 /// A calendar day in Apple's reports, without a time zone.
 package struct ReportDay: Hashable, Comparable, Strideable, Sendable, CustomStringConvertible {
   package var number: Int
@@ -6,13 +8,10 @@ package struct ReportDay: Hashable, Comparable, Strideable, Sendable, CustomStri
 
   /// nil for a date that does not exist.
   package init?(year: Int, month: Int, day: Int) {
-    guard (1900...2199).contains(year), (1...12).contains(month), day >= 1, day <= Self.days(of: month, in: year)
+    guard (1900...2199).contains(year), let month = UInt8(exactly: month), let day = UInt8(exactly: day),
+      let date = CivilDate(year: Int64(year), month: month, day: day)
     else { return nil }
-    // Years start in March here, so that the leap day is the last.
-    let shifted = month <= 2 ? year - 1 : year
-    let (era, yearOfEra) = (shifted / 400, shifted % 400)
-    let dayOfYear = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + day - 1
-    number = era * 146_097 + yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear - 719_468
+    number = Int(date.daysSince1970)
   }
 
   /// `2026-11-19`, or as in sales and finance files `11/19/2026`.
@@ -40,22 +39,9 @@ package struct ReportDay: Hashable, Comparable, Strideable, Sendable, CustomStri
 
   package init?(_ text: String) { self.init(utf8: Array(text.utf8)) }
 
-  package var civil: (year: Int, month: Int, day: Int) {
-    let days = number + 719_468
-    let (era, dayOfEra) = (days / 146_097, days % 146_097)
-    let yearOfEra = (dayOfEra - dayOfEra / 1_460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
-    let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
-    let monthFromMarch = (5 * dayOfYear + 2) / 153
-    let month = monthFromMarch < 10 ? monthFromMarch + 3 : monthFromMarch - 9
-    return (
-      yearOfEra + era * 400 + (month <= 2 ? 1 : 0), month, dayOfYear - (153 * monthFromMarch + 2) / 5 + 1
-    )
-  }
+  package var civil: CivilDate { CivilDate(daysSince1970: Int64(number)) }
 
-  package var description: String {
-    let (year, month, day) = civil
-    return "\(year)-\(month < 10 ? "0" : "")\(month)-\(day < 10 ? "0" : "")\(day)"
-  }
+  package var description: String { civil.text }
 
   package var month: String { String(description.prefix(7)) }
 
@@ -66,11 +52,11 @@ package struct ReportDay: Hashable, Comparable, Strideable, Sendable, CustomStri
   package func distance(to other: ReportDay) -> Int { other.number - number }
   package func advanced(by days: Int) -> ReportDay { ReportDay(number: number + days) }
 
-  package static func days(of month: Int, in year: Int) -> Int {
-    switch month {
-    case 2: year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) ? 29 : 28
-    case 4, 6, 9, 11: 30
-    default: 31
-    }
+  /// The days of a month; nil for a month that does not exist.
+  package static func month(_ month: Int, of year: Int) -> ClosedRange<ReportDay>? {
+    guard let first = ReportDay(year: year, month: month, day: 1),
+      let next = ReportDay(year: month == 12 ? year + 1 : year, month: month % 12 + 1, day: 1)
+    else { return nil }
+    return first...next.advanced(by: -1)
   }
 }

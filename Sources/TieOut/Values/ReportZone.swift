@@ -14,9 +14,10 @@ package struct ReportZone: Sendable {
   }
 
   package func start(of day: ReportDay) -> Instant {
-    let (year, month, dayOfMonth) = day.civil
+    let date = day.civil
     // From noon, which every day has; midnight may be skipped when clocks change.
-    let noon = calendar.date(from: DateComponents(year: year, month: month, day: dayOfMonth, hour: 12)) ?? .distantPast
+    let parts = DateComponents(year: Int(date.year), month: Int(date.month), day: Int(date.day), hour: 12)
+    let noon = calendar.date(from: parts) ?? .distantPast
     return Instant(seconds: Int64(calendar.startOfDay(for: noon).timeIntervalSince1970))
   }
 
