@@ -30,38 +30,27 @@ struct CellFormats {
   private let totals: [CellFormat]
 
   init(_ workbook: borrowing Workbook) throws(SpreadsheetError) {
-    blank = try workbook.addFormat(CellStyle { $0.isLocked = false })
-    header = try workbook.addFormat(.openHeader(.left))
-    headerIndented = try workbook.addFormat(.openHeader(.left, indent: 1))
-    headerRight = try workbook.addFormat(.openHeader(.right))
-    headerCentre = try workbook.addFormat(.openHeader(.centre))
+    // Unlocked, because Excel sorts a protected sheet only if all cells are unlocked.
+    blank = try workbook.addFormat(CellStyle().with(\.isLocked, false))
+    header = try workbook.addFormat(.header(.left).with(\.isLocked, false))
+    headerIndented = try workbook.addFormat(.header(.left, indent: 1).with(\.isLocked, false))
+    headerRight = try workbook.addFormat(.header(.right).with(\.isLocked, false))
+    headerCentre = try workbook.addFormat(.header(.centre).with(\.isLocked, false))
     text = try workbook.addFormat(.cell("@"))
-    indented = try workbook.addFormat(.cell("@") { $0.indent = 1 })
-    prose = try workbook.addFormat(.cell("@") { $0.wraps = true })
-    indentedProse = try workbook.addFormat(
-      .cell("@") {
-        $0.wraps = true
-        $0.indent = 1
-      })
-    link = try workbook.addFormat(.cell("@") { $0.isHyperlink = true })
-    entry = try workbook.addFormat(
-      .entry("@") {
-        $0.wraps = true
-        $0.indent = 1
-      })
-    dayEntry = try workbook.addFormat(.entry("yyyy-mm-dd") { $0.horizontal = .centre })
+    indented = try workbook.addFormat(.cell("@").with(\.indent, 1))
+    prose = try workbook.addFormat(.cell("@").with(\.wraps, true))
+    indentedProse = try workbook.addFormat(.cell("@").with(\.wraps, true).with(\.indent, 1))
+    link = try workbook.addFormat(.cell("@").with(\.isHyperlink, true))
+    entry = try workbook.addFormat(.entry("@").with(\.wraps, true).with(\.indent, 1))
+    dayEntry = try workbook.addFormat(.entry("yyyy-mm-dd").with(\.horizontal, .centre))
     count = try workbook.addFormat(.cell(CellStyle.countFormat))
     code = try workbook.addFormat(.cell("0"))
-    instant = try workbook.addFormat(.cell("yyyy-mm-dd hh:mm:ss") { $0.horizontal = .centre })
-    day = try workbook.addFormat(.cell("yyyy-mm-dd") { $0.horizontal = .centre })
+    instant = try workbook.addFormat(.cell("yyyy-mm-dd hh:mm:ss").with(\.horizontal, .centre))
+    day = try workbook.addFormat(.cell("yyyy-mm-dd").with(\.horizontal, .centre))
     critical = try workbook.addFormat(.signal(Palette.red, on: Palette.paleRed))
     major = try workbook.addFormat(.signal(Palette.orange, on: Palette.paleOrange))
     minor = try workbook.addFormat(.signal(Palette.blue, on: Palette.paleBlue))
-    old = try workbook.addFormat(
-      CellStyle {
-        $0.isBold = true
-        $0.fontColour = Palette.red
-      })
+    old = try workbook.addFormat(CellStyle().with(\.isBold, true).with(\.fontColour, Palette.red))
     totalLabel = try workbook.addFormat(.total("@"))
     totalCount = try workbook.addFormat(.total(CellStyle.tableCountFormat))
     var amounts: [CellFormat] = []
@@ -83,6 +72,13 @@ struct CellFormats {
 }
 
 extension CellStyle {
+  /// The style with one other property.
+  func with<Value>(_ property: WritableKeyPath<CellStyle, Value>, _ value: Value) -> CellStyle {
+    var style = self
+    style[keyPath: property] = value
+    return style
+  }
+
   /// A number such as an age, whose zero is a value.
   static let countFormat = signed("#,##0")
   static let tableCountFormat = amountFormat(digits: 0)
@@ -107,44 +103,22 @@ extension CellStyle {
     }
   }
 
-  /// An unlocked header, because Excel sorts a protected sheet only if all cells are unlocked.
-  fileprivate static func openHeader(_ alignment: HorizontalAlignment, indent: Int = 0) -> CellStyle {
-    var style = header(alignment, indent: indent)
-    style.isLocked = false
-    return style
-  }
-
   /// Aligned to the top because rows may have several lines; unlocked so that rows can be sorted.
-  fileprivate static func cell(_ numberFormat: String, _ change: (inout CellStyle) -> Void = { _ in }) -> CellStyle {
-    CellStyle {
-      $0.numberFormat = numberFormat
-      $0.isLocked = false
-      $0.vertical = .top
-      change(&$0)
-    }
+  fileprivate static func cell(_ numberFormat: String) -> CellStyle {
+    CellStyle().with(\.numberFormat, numberFormat).with(\.isLocked, false).with(\.vertical, .top)
   }
 
-  fileprivate static func entry(_ numberFormat: String, _ change: (inout CellStyle) -> Void) -> CellStyle {
-    cell(numberFormat) {
-      $0.background = Palette.entry
-      $0.borders = Borders(top: .hair, bottom: .hair, left: .hair, right: .hair, colour: Palette.line)
-      change(&$0)
-    }
+  fileprivate static func entry(_ numberFormat: String) -> CellStyle {
+    let lines = Borders(top: .hair, bottom: .hair, left: .hair, right: .hair, colour: Palette.line)
+    return cell(numberFormat).with(\.background, Palette.entry).with(\.borders, lines)
   }
 
   fileprivate static func total(_ numberFormat: String) -> CellStyle {
-    CellStyle {
-      $0.numberFormat = numberFormat
-      $0.isBold = true
-      $0.borders = Borders(top: .thin, bottom: .thin, colour: Palette.navy)
-    }
+    let lines = Borders(top: .thin, bottom: .thin, colour: Palette.navy)
+    return CellStyle().with(\.numberFormat, numberFormat).with(\.isBold, true).with(\.borders, lines)
   }
 
   static func signal(_ colour: Colour, on background: Colour) -> CellStyle {
-    CellStyle {
-      $0.isBold = true
-      $0.fontColour = colour
-      $0.background = background
-    }
+    CellStyle().with(\.isBold, true).with(\.fontColour, colour).with(\.background, background)
   }
 }

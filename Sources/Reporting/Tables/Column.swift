@@ -42,42 +42,26 @@ enum ColumnType: Hashable, Sendable {
   static let severity = ColumnType.word(Severity.allCases.map(\.rawValue))
   static let disposition = ColumnType.spelt(Disposition.allCases.map(\.rawValue))
 
-  var isMoney: Bool {
+  private enum Family { case money, number, id, entry, other }
+
+  private var family: Family {
     switch self {
-    case .amount, .share, .price: true
-    case .text, .id, .user, .digest, .word, .spelt, .flag, .currency, .orderLink, .people, .status, .due, .prose, .day,
-      .count, .number, .tally, .code, .percentage, .exact, .instant:
-      false
+    case .amount, .share, .price: .money
+    case .count, .number, .tally, .code, .percentage, .exact: .number
+    case .id, .user, .digest, .orderLink: .id
+    case .people, .status, .due: .entry
+    case .text, .word, .spelt, .flag, .currency, .day, .prose, .instant: .other
     }
   }
 
-  var isNumber: Bool {
-    switch self {
-    case .count, .number, .tally, .code, .amount, .share, .price, .percentage, .exact: true
-    case .text, .id, .user, .digest, .word, .spelt, .flag, .currency, .orderLink, .people, .status, .due, .day, .prose,
-      .instant:
-      false
-    }
-  }
+  var isMoney: Bool { family == .money }
+
+  var isNumber: Bool { family == .number || family == .money }
 
   /// True for text that a spreadsheet would convert to a number.
-  var isId: Bool {
-    switch self {
-    case .id, .user, .digest, .orderLink: true
-    case .text, .word, .spelt, .flag, .currency, .people, .status, .due, .day, .prose, .count, .number, .tally,
-      .code, .amount, .share, .price, .percentage, .exact, .instant:
-      false
-    }
-  }
+  var isId: Bool { family == .id }
 
-  var isForPeople: Bool {
-    switch self {
-    case .people, .status, .due: true
-    case .text, .id, .user, .digest, .word, .spelt, .flag, .currency, .orderLink, .day, .prose, .count, .number, .tally,
-      .code, .amount, .share, .price, .percentage, .exact, .instant:
-      false
-    }
-  }
+  var isForPeople: Bool { family == .entry }
 }
 
 struct ColumnHead: Hashable, Sendable {
@@ -127,6 +111,11 @@ extension Column {
 
 protocol TableRow: Sendable {
   static var table: ReportTable { get }
+  static var shape: ReportTable.Shape { get }
   /// From left to right as in the file. Columns are only ever appended: names and order are a contract.
   static var columns: [Column<Self>] { get }
+}
+
+extension TableRow {
+  static var heads: [ColumnHead] { columns.map(\.head) }
 }

@@ -3,7 +3,7 @@ import Spreadsheet
 /// The tables of a report, in the order of their sheets. Macros and imports depend on the names.
 ///
 /// `stripeImport` has a file and no sheet.
-enum ReportTable: CaseIterable {
+enum ReportTable: Int, CaseIterable {
   case findings, periodFindings, changes, days, tieOut, settlement, products, users, amounts, refunds, refundRequests,
     journal, sandbox, receipts, orders, stripeImport
 
@@ -46,44 +46,40 @@ enum ReportTable: CaseIterable {
     var surePrimaryKey: [String] { keysMayFail ? [] : primaryKey }
   }
 
-  var shape: Shape {
+  private var row: any TableRow.Type {
     switch self {
-    case .findings: FindingLine.shape
-    case .periodFindings: FindingLine.periodShape
-    case .changes: ChangeRow.shape
-    case .days: DayLine.shape
-    case .tieOut: TieOutLine.shape
-    case .settlement: SettlementLine.shape
-    case .products: ProductLine.shape
-    case .users: UserLine.shape
-    case .amounts: PricePointLine.shape
-    case .refunds: RefundRow.shape
-    case .refundRequests: RefundRequestRow.shape
-    case .journal: JournalLine.shape
-    case .stripeImport: StripeImportLine.shape
-    case .sandbox: SandboxRow.shape
-    case .receipts: ReceiptLine.shape
-    case .orders: OrderLine.shape
+    case .findings, .periodFindings: FindingLine.self
+    case .changes: ChangeRow.self
+    case .days: DayLine.self
+    case .tieOut: TieOutLine.self
+    case .settlement: SettlementLine.self
+    case .products: ProductLine.self
+    case .users: UserLine.self
+    case .amounts: PricePointLine.self
+    case .refunds: RefundRow.self
+    case .refundRequests: RefundRequestRow.self
+    case .journal: JournalLine.self
+    case .stripeImport: StripeImportLine.self
+    case .sandbox: SandboxRow.self
+    case .receipts: ReceiptLine.self
+    case .orders: OrderLine.self
     }
   }
 
-  var columns: [ColumnHead] {
+  var shape: Shape { self == .periodFindings ? FindingLine.periodShape : row.shape }
+
+  var columns: [ColumnHead] { row.heads }
+
+  /// True if the workbook of a report has the table.
+  func hasSheet(_ options: ReportOptions) -> Bool {
     switch self {
-    case .findings, .periodFindings: FindingLine.columns.map(\.head)
-    case .changes: ChangeRow.columns.map(\.head)
-    case .days: DayLine.columns.map(\.head)
-    case .tieOut: TieOutLine.columns.map(\.head)
-    case .settlement: SettlementLine.columns.map(\.head)
-    case .products: ProductLine.columns.map(\.head)
-    case .users: UserLine.columns.map(\.head)
-    case .amounts: PricePointLine.columns.map(\.head)
-    case .refunds: RefundRow.columns.map(\.head)
-    case .refundRequests: RefundRequestRow.columns.map(\.head)
-    case .journal: JournalLine.columns.map(\.head)
-    case .stripeImport: StripeImportLine.columns.map(\.head)
-    case .sandbox: SandboxRow.columns.map(\.head)
-    case .receipts: ReceiptLine.columns.map(\.head)
-    case .orders: OrderLine.columns.map(\.head)
+    case .periodFindings: options.period.isRange
+    case .tieOut, .settlement: options.hasTieOut
+    case .journal: options.hasJournal
+    case .stripeImport: false
+    case .findings, .changes, .days, .products, .users, .amounts, .refunds, .refundRequests, .sandbox, .receipts,
+      .orders:
+      true
     }
   }
 

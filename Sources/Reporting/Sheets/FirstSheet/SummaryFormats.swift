@@ -21,16 +21,13 @@ struct SummaryFormats {
   let tableCount: CellFormat
   let sumText: CellFormat
   let sumCount: CellFormat
-  let figure: CellFormat
   let tileLabel: CellFormat
   let tile: CellFormat
   let tileBad: CellFormat
-  let tileGood: CellFormat
   let navigation: CellFormat
   let balanced: CellFormat
   let signature: CellFormat
   let signatureDate: CellFormat
-  let day: CellFormat
   let good: CellFormat
   let bad: CellFormat
   let fair: CellFormat
@@ -38,138 +35,54 @@ struct SummaryFormats {
   private let sums: [CellFormat]
 
   init(_ workbook: borrowing Workbook) throws(SpreadsheetError) {
-    title = try workbook.addFormat(
-      CellStyle {
-        $0.isBold = true
-        $0.fontSize = 20
-        $0.fontColour = Palette.navy
-        $0.vertical = .centre
-      })
+    title = try workbook.addFormat(.bold(20, Palette.navy).with(\.vertical, .centre))
     subtitle = try workbook.addFormat(
-      CellStyle {
-        $0.fontSize = 12
-        $0.fontColour = Palette.grey
-        $0.vertical = .centre
-      })
+      CellStyle().with(\.fontSize, 12).with(\.fontColour, Palette.grey).with(\.vertical, .centre))
     complete = try workbook.addFormat(.banner(Palette.green, on: Palette.paleGreen))
     incomplete = try workbook.addFormat(.banner(Palette.orange, on: Palette.paleOrange))
     heading = try workbook.addFormat(
-      CellStyle {
-        $0.isBold = true
-        $0.fontSize = 13
-        $0.fontColour = Palette.navy
-        $0.borders = CellStyle.Borders(bottom: .medium, colour: Palette.navy)
-      })
+      .bold(13, Palette.navy).with(\.borders, CellStyle.Borders(bottom: .medium, colour: Palette.navy)))
     label = try workbook.addFormat(
-      CellStyle {
-        $0.fontColour = Palette.grey
-        $0.vertical = .centre
-        $0.indent = 1
-        $0.wraps = true
-      })
+      CellStyle().with(\.fontColour, Palette.grey).with(\.vertical, .centre).with(\.indent, 1).with(\.wraps, true))
     value = try workbook.addFormat(
-      CellStyle {
-        $0.numberFormat = "#,##0"
-        $0.horizontal = .left
-        $0.vertical = .top
-        $0.wraps = true
-      })
+      CellStyle().with(\.numberFormat, "#,##0").with(\.horizontal, .left).with(\.vertical, .top).with(\.wraps, true))
     instant = try workbook.addFormat(
-      CellStyle {
-        $0.numberFormat = "yyyy-mm-dd hh:mm:ss"
-        $0.horizontal = .left
-      })
-    link = try workbook.addFormat(
-      .line("@") {
-        $0.isHyperlink = true
-        $0.indent = 1
-      })
+      CellStyle().with(\.numberFormat, "yyyy-mm-dd hh:mm:ss").with(\.horizontal, .left))
+    link = try workbook.addFormat(.line("@").with(\.isHyperlink, true).with(\.indent, 1))
     tableHeader = try workbook.addFormat(.header(.left, indent: 1))
     tableHeaderCentre = try workbook.addFormat(.header(.centre))
     // The margin keeps a title away from the one to its right.
     tableHeaderRight = try workbook.addFormat(.header(.right, indent: 1))
-    tableText = try workbook.addFormat(.line("@") { $0.indent = 1 })
-    tableTextRight = try workbook.addFormat(.line("@") { $0.horizontal = .right })
-    tableProse = try workbook.addFormat(
-      .line("@") {
-        $0.indent = 1
-        $0.wraps = true
-      })
-    shrinkingText = try workbook.addFormat(
-      .line("@") {
-        $0.indent = 1
-        $0.shrinks = true
-      })
-    tableCount = try workbook.addFormat(.line(CellStyle.tableCountFormat) { _ in })
-    sumText = try workbook.addFormat(.sum("@") { $0.indent = 1 })
-    sumCount = try workbook.addFormat(.sum(CellStyle.tableCountFormat) { _ in })
-    figure = try workbook.addFormat(
-      CellStyle {
-        $0.numberFormat = "#,##0"
-        $0.isBold = true
-        $0.fontSize = 18
-        $0.fontColour = Palette.navy
-        $0.background = Palette.paleBlue
-        $0.horizontal = .right
-        $0.vertical = .centre
-      })
-    tileLabel = try workbook.addFormat(.tile { $0.fontColour = Palette.grey })
-    let figure: (inout CellStyle) -> Void = {
-      $0.isBold = true
-      $0.fontSize = 20
-    }
-    tile = try workbook.addFormat(
-      .tile {
-        figure(&$0)
-        $0.fontColour = Palette.navy
-      })
-    tileBad = try workbook.addFormat(
-      .tile {
-        figure(&$0)
-        $0.fontColour = Palette.red
-      })
-    tileGood = try workbook.addFormat(
-      .tile {
-        figure(&$0)
-        $0.fontColour = Palette.green
-      })
+    tableText = try workbook.addFormat(.line("@").with(\.indent, 1))
+    tableTextRight = try workbook.addFormat(.line("@").with(\.horizontal, .right))
+    tableProse = try workbook.addFormat(.line("@").with(\.indent, 1).with(\.wraps, true))
+    shrinkingText = try workbook.addFormat(.line("@").with(\.indent, 1).with(\.shrinks, true))
+    tableCount = try workbook.addFormat(.line(CellStyle.tableCountFormat))
+    sumText = try workbook.addFormat(.sum("@").with(\.indent, 1))
+    sumCount = try workbook.addFormat(.sum(CellStyle.tableCountFormat))
+    tileLabel = try workbook.addFormat(CellStyle.tile.with(\.fontColour, Palette.grey))
+    let figure = CellStyle.tile.with(\.isBold, true).with(\.fontSize, 20)
+    tile = try workbook.addFormat(figure.with(\.fontColour, Palette.navy))
+    tileBad = try workbook.addFormat(figure.with(\.fontColour, Palette.red))
     navigation = try workbook.addFormat(
-      CellStyle {
-        $0.isHyperlink = true
-        $0.horizontal = .centre
-        $0.vertical = .centre
-      })
-    balanced = try workbook.addFormat(
-      .line("@") {
-        $0.isBold = true
-        $0.horizontal = .centre
-      })
-    let open: (inout CellStyle) -> Void = {
+      CellStyle().with(\.isHyperlink, true).with(\.horizontal, .centre).with(\.vertical, .centre))
+    balanced = try workbook.addFormat(.line("@").with(\.isBold, true).with(\.horizontal, .centre))
+    let entry = CellStyle {
       $0.background = Palette.entry
       $0.isLocked = false
       $0.horizontal = .left
       $0.vertical = .centre
       $0.borders = CellStyle.Borders(bottom: .thin, colour: Palette.navy)
     }
-    signature = try workbook.addFormat(
-      CellStyle {
-        open(&$0)
-        $0.numberFormat = "@"
-        $0.wraps = true
-      })
-    signatureDate = try workbook.addFormat(
-      CellStyle {
-        open(&$0)
-        $0.numberFormat = "yyyy-mm-dd"
-      })
-    day = try workbook.addFormat(.line("@") { $0.indent = 1 })
+    signature = try workbook.addFormat(entry.with(\.numberFormat, "@").with(\.wraps, true))
+    signatureDate = try workbook.addFormat(entry.with(\.numberFormat, "yyyy-mm-dd"))
     good = try workbook.addFormat(.signal(Palette.green, on: Palette.paleGreen))
     bad = try workbook.addFormat(.signal(Palette.red, on: Palette.paleRed))
     fair = try workbook.addFormat(.signal(Palette.orange, on: Palette.paleOrange))
     var (amounts, sums): ([CellFormat], [CellFormat]) = ([], [])
     for digits in Money.powersOfTen.indices {
-      amounts.append(try workbook.addFormat(.line(CellStyle.amountFormat(digits: digits)) { _ in }))
-      sums.append(try workbook.addFormat(.sum(CellStyle.amountFormat(digits: digits)) { _ in }))
+      amounts.append(try workbook.addFormat(.line(CellStyle.amountFormat(digits: digits))))
+      sums.append(try workbook.addFormat(.sum(CellStyle.amountFormat(digits: digits))))
     }
     self.sums = sums
     self.amounts = amounts
@@ -181,43 +94,35 @@ struct SummaryFormats {
 }
 
 extension CellStyle {
+  fileprivate static func bold(_ size: Double, _ colour: Colour) -> CellStyle {
+    CellStyle().with(\.isBold, true).with(\.fontSize, size).with(\.fontColour, colour)
+  }
+
   fileprivate static func banner(_ colour: Colour, on background: Colour) -> CellStyle {
-    CellStyle {
-      $0.isBold = true
-      $0.fontSize = 13
-      $0.fontColour = colour
-      $0.background = background
-      $0.vertical = .centre
-      $0.indent = 1
-    }
+    .bold(13, colour).with(\.background, background).with(\.vertical, .centre).with(\.indent, 1)
   }
 
-  fileprivate static func tile(_ change: (inout CellStyle) -> Void) -> CellStyle {
-    CellStyle {
-      $0.numberFormat = "#,##0"
-      $0.background = Palette.tile
-      $0.horizontal = .centre
-      $0.vertical = .centre
-      change(&$0)
-    }
+  fileprivate static let tile = CellStyle {
+    $0.numberFormat = "#,##0"
+    $0.background = Palette.tile
+    $0.horizontal = .centre
+    $0.vertical = .centre
   }
 
-  fileprivate static func sum(_ numberFormat: String, _ change: (inout CellStyle) -> Void) -> CellStyle {
+  fileprivate static func sum(_ numberFormat: String) -> CellStyle {
     CellStyle {
       $0.numberFormat = numberFormat
       $0.isBold = true
       $0.borders = Borders(bottom: .thin, colour: Palette.navy)
       $0.vertical = .top
-      change(&$0)
     }
   }
 
-  fileprivate static func line(_ numberFormat: String, _ change: (inout CellStyle) -> Void) -> CellStyle {
+  fileprivate static func line(_ numberFormat: String) -> CellStyle {
     CellStyle {
       $0.numberFormat = numberFormat
       $0.borders = Borders(bottom: .hair, colour: Palette.line)
       $0.vertical = .top
-      change(&$0)
     }
   }
 }
