@@ -37,43 +37,19 @@ package struct MailBody {
       case .warning: ("#7F6000", "#FFE699")
       case .bad: ("#9C0006", "#FFC7CE")
       }
-    let content = Content(
-      title: title, colour: colour, background: background, state: state, hasReasons: !reasons.isEmpty,
-      reasons: reasons,
-      sections: sections.map { section in
-        Content.Section(
-          title: section.title, hasRows: !section.rows.isEmpty,
-          rows: section.rows.map { Content.Row(label: $0.0, value: $0.1) }, hasLines: !section.lines.isEmpty,
-          lines: section.lines)
-      }, link: link, closing: closing)
+    var content: [String: Any] = [
+      "title": title, "colour": colour, "background": background, "state": state, "reasons": reasons,
+      "closing": closing,
+      "sections": sections.map { section -> [String: Any] in
+        [
+          "title": section.title, "rows": section.rows.map { ["label": $0.0, "value": $0.1] }, "lines": section.lines,
+        ]
+      },
+    ]
+    content["link"] = link
     // Unreachable with the program's own template; the plain text has everything.
     guard let body = try? Template.mail.render(content) else { return "<pre>See the plain text.</pre>" }
     return String(decoding: body, as: UTF8.self)
-  }
-
-  private struct Content {
-    struct Section {
-      var title: String
-      var hasRows: Bool
-      var rows: [Row]
-      var hasLines: Bool
-      var lines: [String]
-    }
-
-    struct Row {
-      var label: String
-      var value: String
-    }
-
-    var title: String
-    var colour: String
-    var background: String
-    var state: String
-    var hasReasons: Bool
-    var reasons: [String]
-    var sections: [Section]
-    var link: String?
-    var closing: [String]
   }
 }
 

@@ -1,6 +1,5 @@
 import Crypto
 import Foundation
-import Mustache
 import Reconciliation
 
 /// `report.html`: the summary, the trend and the worst findings in one self-contained file.
@@ -12,7 +11,10 @@ struct ReportPage {
   /// Limit of listed findings; `findings.csv` has all.
   static let shownFindings = 2_000
 
-  private var rows: [Row] = []
+  /// The template's values by name. A section looks up a name that it lacks in the values around it.
+  private typealias Values = [String: Any]
+
+  private var rows: [Values] = []
   private let options: ReportOptions
   private var clock: LocalClock
 
@@ -23,449 +25,235 @@ struct ReportPage {
 
   mutating func add(_ finding: FindingLine) {
     guard rows.count < ReportPage.shownFindings else { return }
-    rows.append(Row(finding, pseudonyms: options.pseudonyms, &clock))
+    let row = values(finding)
+    rows.append(row)
   }
 
   func encoded(totals: Totals, summary: SummaryFacts, control: [ControlTotal]) throws(ReportError) -> [UInt8] {
-    try Template.page.render(Page(self, totals, summary, control))
-  }
-
-  // MARK: - Content of the template
-
-  private struct SummaryTile {
-    var label: String
-    var value: String
-    var tone = ""
-  }
-
-  private struct Bucket {
-    var name: String
-    var meaning: String
-    var orders: String
-    var amounts: [String]
-  }
-
-  private struct RollForwardRow {
-    var name: String
-    var opening: String
-    var new: String
-    var closed: String
-    var changed: String
-    var closing: String
-  }
-
-  private struct Age {
-    var name: String
-    var findings: String
-    var money: [String]
-    var known: String
-  }
-
-  private struct Explained {
-    var name: String
-    var units: String
-  }
-
-  private struct TieOut {
-    var days: String
-    var sentence: String
-    var hasReasons: Bool
-    var reasons: [String]
-    var rows: [Explained]
-    var unexplained: String
-
-    init(_ facts: TieOutFacts) {
-      days = "\(facts.firstDay) to \(facts.lastDay)"
-      sentence = facts.sentence
-      reasons = facts.incompleteReasons + facts.revisions.map(\.words) + facts.remarks
-      hasReasons = !reasons.isEmpty
-      rows =
-        [
-          Explained(name: "Apple counts", units: Money.shown(facts.text(facts.own))),
-          Explained(name: "Known here", units: facts.ourUnits.shown()),
-          Explained(name: "Difference", units: Money.shown(facts.text(facts.own - facts.ourUnits.decimal))),
-        ]
-        + facts.explained.filter { $0.units.scaled != 0 && $0.name != "other_scope" }.map {
-          Explained(name: $0.name.displayText, units: $0.units.shown())
-        }
-      unexplained = facts.unexplained.shown()
+    var page = frame(summary)
+    for part in [
+      work(totals, summary), money(totals, summary), movement(summary), kinds(summary.findings), tieOut(summary),
+      controls(control, summary), list(summary.findings),
+    ] {
+      page.merge(part) { value, _ in value }
     }
+    return try Template.page.render(page)
   }
 
-  private struct Kind {
-    var word: String
-    var name: String
-    var count: String
-    var severity: String
-    var money: [String]
+  private func frame(_ summary: SummaryFacts) -> Values {
+    func hash(_ content: [UInt8]) -> String { "sha256-\(Data(SHA256.hash(data: content)).base64EncodedString())" }
+    var clock = clock
+    return [
+      "title": "App Store night audit \(summary.days)", "days": summary.days, "timeZone": summary.timeZone,
+      "style": String(decoding: PackageResources.page_css, as: UTF8.self),
+      "script": String(decoding: PackageResources.page_js, as: UTF8.self),
+      "styleHash": hash(PackageResources.page_css), "scriptHash": hash(PackageResources.page_js),
+      "apps": options.apps.joined(separator: " · "), "asOf": clock.text(options.asOf),
+      "bannerClass": summary.state.isFinal ? "complete" : "incomplete", "state": summary.state.heading,
+      "stateText": "All control totals balance. \(summary.state.text)", "reasons": summary.incompleteReasons,
+      "unusual": summary.unusual.map(\.words),
+    ]
   }
 
-  private struct FirstRow {
-    var kind: String
-    var severity: String
-    var facts: String
-    var action: String
-
-    init(_ reported: ReportedFinding) {
-      let finding = reported.finding
-      (kind, severity) = (finding.kind.title, finding.severity.rawValue)
+  private func work(_ totals: Totals, _ summary: SummaryFacts) -> Values {
+    let first = summary.first.map { reported -> Values in
       let all = [reported.place, reported.stakeText, reported.owner, reported.due.map { "due \($0)" }]
-      facts = all.compactMap(\.self).filter { !$0.isEmpty }.joined(separator: " · ")
-      action = finding.suggestedAction
+      return [
+        "kind": reported.finding.kind.title, "severity": reported.finding.severity.rawValue,
+        "facts": all.compactMap(\.self).filter { !$0.isEmpty }.joined(separator: " · "),
+        "action": reported.finding.suggestedAction,
+      ]
     }
+    let owners = summary.findings.shownOwners.map { name, line -> Values in
+      ["name": name, "open": shown(line.open), "critical": shown(line.critical), "overdue": shown(line.overdue)]
+    }
+    var values: Values = [
+      "tiles": summary.tiles(totals).map { tile -> Values in
+        ["label": tile.label, "value": grouped(tile.count), "tone": tile.isBad ? "bad" : ""]
+      },
+      "changes": summary.changes.lines, "first": first, "ownerRows": owners,
+    ]
+    values["requests"] = summary.refundRequests.words(in: options.timeZone, named: options.zoneName)
+    if summary.changes.since != nil {
+      values["changeCounts"] = summary.changes.countsText
+      values["decisions"] = summary.decisions.words
+    }
+    return values
   }
 
-  private struct OwnerRow {
-    var name: String
-    var open: String
-    var critical: String
-    var overdue: String
-  }
-
-  private struct SalesRow {
-    var currency: String
-    var cells: [String]
-
-    init(_ line: SalesLine) {
-      currency = line.code
+  private func money(_ totals: Totals, _ summary: SummaryFacts) -> Values {
+    let currencies = totals.ordered.currencies(with: summary.findings.atStake)
+    func amounts(_ sums: MoneyByCurrency) -> [String] { currencies.map { $0.shown(sums.minorUnits[$0] ?? 0) } }
+    let dispositions = Disposition.allCases.compactMap { disposition -> Values? in
+      let orders = totals.ordersByDisposition[disposition.index]
+      if orders == 0 { return nil }
+      let inTotals = Disposition.inMoneyTotals.contains(disposition)
+      return [
+        "name": disposition.title,
+        "meaning": "Orders \(disposition.clause)\(inTotals ? "" : " (excluded from totals)")", "orders": grouped(orders),
+        "amounts": inTotals ? amounts(totals.amountByDisposition[disposition.index]) : currencies.map { _ in "" },
+      ]
+    }
+    let sales = SalesLine.all(totals, summary).map { line -> Values in
       func text(_ units: Int128) -> String {
         units == 0 ? "–" : Money.grouped(Money.decimalText(units, digits: line.digits))
       }
       let proceeds = [line.proceeds?.proceedsEarned, line.proceeds?.proceedsPaid]
-      cells =
-        [text(line.ordered), text(line.refunded)] + proceeds.map { $0?.shown(decimals: line.digits) ?? "" }
-        + [text(line.owed.reduce(0, +))] + line.owed.map(text)
+        .map { $0?.shown(decimals: line.digits) ?? "" }
+      let cells = [text(line.ordered), text(line.refunded)] + proceeds + [text(line.owed.reduce(0, +))]
+      return ["currency": line.code, "cells": cells + line.owed.map(text)]
     }
-  }
-
-  private struct Rate {
-    var name: String
-    var currency: String
-    var ordered: String
-    var refunded: String
-    var rate: String
-
-    init(_ rate: RefundRate) {
-      (name, currency, self.rate) = (rate.name, rate.currency.code, rate.words)
-      (ordered, refunded) = (rate.currency.shown(rate.ordered), rate.currency.shown(rate.refunded))
+    func rate(_ rate: RefundRate) -> Values {
+      [
+        "name": rate.name, "currency": rate.currency.code, "ordered": rate.currency.shown(rate.ordered),
+        "refunded": rate.currency.shown(rate.refunded), "rate": rate.words,
+      ]
     }
-  }
-
-  private struct Settlement {
-    var period: String
-    var currency: String
-    var figures: [String]
-
-    init(_ line: SettlementLine) {
-      (period, currency) = (line.period, line.currency)
-      let digits = Currency(code: line.currency)?.digits ?? 2
-      figures = line.figures.map { $0?.shown(decimals: digits) ?? "" }
-    }
-  }
-
-  private struct AdjustedTotal {
-    var name: String
-    var day: String
-    var currency: String
-    var figures: [String]
-
-    init(_ adjustment: Adjustment) {
-      let currency = adjustment.bucket.currency
-      let (reported, now) = (adjustment.reported, adjustment.now)
-      (name, day, self.currency) = (adjustment.bucket.disposition.title, adjustment.day, currency.code)
-      let counts = [reported.orders, now.orders, now.orders - reported.orders]
-      let amounts = [reported.minorUnits, now.minorUnits, now.minorUnits - reported.minorUnits]
-      figures = counts.map { shown($0) } + amounts.map { currency.shown($0) }
-    }
-
-    init(net currency: Currency, _ units: Int128) {
-      (name, day, self.currency) = (Adjustment.netTitle, "", currency.code)
-      figures = Array(repeating: "", count: Adjustment.titles.count - 1) + [currency.shown(units)]
-    }
-  }
-
-  private struct Control {
-    var name: String
-    var left: String
-    var right: String
-    var result: String
-  }
-
-  /// Returns its values by name, because reflection is too slow for two thousand rows of twenty values.
-  private struct Row: MustacheParent {
-    var severity: String
-    var severityRank: Int
-    var kind: String
-    var kindName: String
-    var order: String
-    var user: String
-    var currency: String
-    var stake: String
-    var stakeNumber: String
-    var days: String
-    var status: String
-    var owner: String
-    var due: String
-    var isNew: Bool
-    var reason: String
-    var action: String
-    var hasDetails: Bool
-    var hasExplanation: Bool
-    var explanation: [String]
-    var facts: [[String: String]]
-
-    private static let values: [String: @Sendable (Row) -> Any] = [
-      "severity": { $0.severity }, "severityRank": { $0.severityRank }, "kind": { $0.kind },
-      "kindName": { $0.kindName },
-      "order": { $0.order }, "user": { $0.user }, "currency": { $0.currency }, "stake": { $0.stake },
-      "stakeNumber": { $0.stakeNumber }, "days": { $0.days }, "status": { $0.status }, "owner": { $0.owner },
-      "due": { $0.due }, "isNew": { $0.isNew }, "reason": { $0.reason }, "action": { $0.action },
-      "hasDetails": { $0.hasDetails }, "hasExplanation": { $0.hasExplanation }, "explanation": { $0.explanation },
-      "facts": { $0.facts },
+    let orders = Disposition.inMoneyTotals.reduce(0) { $0 + totals.ordersByDisposition[$1.index] }
+    let (products, users) = summary.refundRates
+    return [
+      "currencies": currencies.map(\.code), "dispositions": dispositions, "totalOrders": shown(orders),
+      "totalAmounts": amounts(totals.ordered), "stakeTitle": MoneyTable.atStakeTitle,
+      "stakeAmounts": amounts(summary.findings.atStake), "salesTitle": SalesLine.title,
+      "salesNote": SalesLine.note(summary), "salesHeaders": SalesLine.headers(summary), "sales": sales,
+      "ratesTitle": RefundRate.title, "ratesNote": RefundRate.note, "productRates": products.map(rate),
+      "userRates": users.map(rate),
     ]
-
-    func child(named name: String) -> Any? { Row.values[name]?(self) }
-
-    init(_ line: FindingLine, pseudonyms: Pseudonyms?, _ clock: inout LocalClock) {
-      let (reported, finding) = (line.reported, line.reported.finding)
-      severity = finding.severity.rawValue
-      severityRank = Severity.allCases.firstIndex(of: finding.severity) ?? 0
-      kind = finding.kind.rawValue
-      kindName = finding.kind.title
-      order = finding.orderId?.text ?? ""
-      user = finding.userId.map { pseudonyms?.pseudonym(of: $0) ?? $0.text } ?? ""
-      currency = finding.currency?.code ?? ""
-      stakeNumber = finding.atStake?.decimalText ?? ""
-      stake = reported.stakeText
-      days = finding.occurredAt.map { String(max(0, (line.asOf - $0).wholeDays)) } ?? ""
-      (status, owner, due) = (reported.status, reported.owner ?? "", reported.due ?? "")
-      isNew = reported.firstSeen >= line.asOf
-      reason = clock.localTimes(in: finding.reason.text)
-      action = finding.suggestedAction
-      explanation = reported.explanation.map { clock.localTimes(in: $0) }
-      hasExplanation = !explanation.isEmpty
-      func local(_ instant: Instant?) -> String? { instant.map { clock.text($0) } }
-      let all: [(String, String?)] = [
-        ("Meaning", Glossary.meaning(finding.kind)), ("Product", finding.productId?.text),
-        ("Transaction", finding.transactionId?.text), ("Receipt", finding.receiptId?.text),
-        ("Delivery", finding.deliveryId?.text), ("Environment", finding.environment?.rawValue),
-        ("Amount", finding.amount?.text),
-        ("Date", local(finding.occurredAt)), ("Paid", local(finding.paidAt)),
-        ("Delivered", local(finding.deliveredAt)), ("First seen", local(reported.firstSeen)),
-        ("Remark", reported.remark),
-        ("Finding", reported.findingId),
-      ]
-      facts = all.compactMap { name, value in value.map { ["name": name, "value": $0] } }
-      hasDetails = finding.severity == .critical
-    }
   }
 
-  private struct Page {
-    let title: String
-    let style = String(decoding: PackageResources.page_css, as: UTF8.self)
-    let script = String(decoding: PackageResources.page_js, as: UTF8.self)
-    let styleHash: String
-    let scriptHash: String
-    let apps: String
-    let days: String
-    let timeZone: String
-    let asOf: String
-    let bannerClass: String
-    let state: String
-    let stateText: String
-    let hasReasons: Bool
-    let reasons: [String]
-    let unusual: [String]
-    let tiles: [SummaryTile]
-    let currencies: [String]
-    let dispositions: [Bucket]
-    let totalOrders: String
-    let totalAmounts: [String]
-    let stakeTitle = MoneyTable.atStakeTitle
-    let stakeAmounts: [String]
-    let hasFirst: Bool
-    let first: [FirstRow]
-    let hasOwners: Bool
-    let ownerRows: [OwnerRow]
-    let hasDecisions: Bool
-    let decisions: String
-    let hasSales: Bool
-    let salesTitle = SalesLine.title
-    let salesNote: String
-    let salesHeaders: [String]
-    let sales: [SalesRow]
-    let hasRates: Bool
-    let productRates: [Rate]
-    let hasUserRates: Bool
-    let userRates: [Rate]
-    let movement: RollForwardTitles
-    let roll: [RollForwardRow]
-    let hasUnknown: Bool
-    let unknown: Int
-    let tieOut: TieOut?
-    let hasKinds: Bool
-    let hasAdjustments: Bool
-    let adjustmentsNote: String
-    let hasAdjustmentLines: Bool
-    let adjustmentHeaders = Adjustment.titles
-    let adjustments: [AdjustedTotal]
-    let adjustmentsNet: [AdjustedTotal]
-    let hasSettlement: Bool
-    let settlementHeaders = SettlementLine.titles + SettlementLine.grossTitles
-    let settlement: [Settlement]
-    let controlText: String
-    let controls: [Control]
-    let hasNotChecked: Bool
-    let notChecked: [String]
-    let owners: [String]
-    let statuses: [String]
-    let hasRequests: Bool
-    let requests: String
-    let ratesTitle = RefundRate.title
-    let ratesNote = RefundRate.note
-    let hasChanges: Bool
-    let changeCounts: String
-    let hasChangeLines: Bool
-    let changes: [String]
-    let ages: [Age]
-    let hasTrend: Bool
-    let trends: [Trend]
-    let hasFindings: Bool
-    let severities: [String]
-    let kinds: [Kind]
-    let stakeCurrencies: [String]
-    let shownText: String
-    let findings: [Row]
-
-    init(_ page: ReportPage, _ totals: Totals, _ summary: SummaryFacts, _ control: [ControlTotal]) {
-      let options = page.options
-      days = summary.days
-      title = "App Store night audit \(days)"
-      styleHash = Page.hash(PackageResources.page_css)
-      scriptHash = Page.hash(PackageResources.page_js)
-      apps = options.apps.joined(separator: " · ")
-      timeZone = summary.timeZone
-      var clock = page.clock
-      asOf = clock.text(options.asOf)
-      bannerClass = summary.state.isFinal ? "complete" : "incomplete"
-      state = summary.state.heading
-      stateText = "All control totals balance. \(summary.state.text)"
-      reasons = summary.incompleteReasons
-      hasReasons = !reasons.isEmpty
-      let open = summary.findings
-      let critical = open.count(.critical)
-      tiles = [
-        SummaryTile(label: "Orders read", value: grouped(totals.ordersRead)),
-        SummaryTile(label: "Open findings", value: grouped(open.closing)),
-        SummaryTile(label: "Critical", value: grouped(critical), tone: critical > 0 ? "bad" : ""),
-        SummaryTile(label: "New", value: grouped(open.new)), SummaryTile(label: "Closed", value: grouped(open.closed)),
-        SummaryTile(
-          label: "Amount unknown", value: grouped(open.open.unknown), tone: open.open.unknown > 0 ? "bad" : ""),
+  private func movement(_ summary: SummaryFacts) -> Values {
+    let (findings, roll) = (summary.findings, summary.findings.rollForward)
+    let counts: Values = [
+      "name": "Findings", "opening": shown(findings.opening), "new": shown(findings.new),
+      "closed": shown(findings.closed), "changed": "", "closing": shown(findings.closing),
+    ]
+    let amounts = roll.currencies(with: findings.atStake).map { currency -> Values in
+      func text(_ money: MoneyByCurrency) -> String { currency.shown(money.minorUnits[currency] ?? 0) }
+      return [
+        "name": currency.code, "opening": text(roll.opening), "new": text(roll.new), "closed": text(roll.closed),
+        "changed": text(roll.changed), "closing": currency.shown(roll.closing(currency)),
       ]
-      let money = totals.ordered.currencies(with: open.atStake)
-      currencies = money.map(\.code)
-      func amounts(_ sums: MoneyByCurrency) -> [String] {
-        money.map { $0.shown(sums.minorUnits[$0] ?? 0) }
-      }
-      dispositions = Disposition.allCases.compactMap { disposition in
-        let orders = totals.ordersByDisposition[disposition.index]
-        if orders == 0 { return nil }
-        let inTotals = Disposition.inMoneyTotals.contains(disposition)
-        return Bucket(
-          name: disposition.title, meaning: "Orders \(disposition.clause)\(inTotals ? "" : " (excluded from totals)")",
-          orders: grouped(orders),
-          amounts: inTotals ? amounts(totals.amountByDisposition[disposition.index]) : money.map { _ in "" })
-      }
-      totalOrders = shown(Disposition.inMoneyTotals.reduce(0) { $0 + totals.ordersByDisposition[$1.index] })
-      totalAmounts = amounts(totals.ordered)
-      stakeAmounts = amounts(open.atStake)
-      unusual = summary.unusual.map(\.words)
-      first = summary.first.map { FirstRow($0) }
-      hasFirst = !first.isEmpty
-      ownerRows = open.shownOwners.map { name, line in
-        OwnerRow(name: name, open: shown(line.open), critical: shown(line.critical), overdue: shown(line.overdue))
-      }
-      hasOwners = !ownerRows.isEmpty
-      decisions = summary.decisions.words
-      hasDecisions = summary.changes.since != nil
-      sales = SalesLine.all(totals, summary).map { SalesRow($0) }
-      hasSales = !sales.isEmpty
-      salesNote = SalesLine.note(summary)
-      salesHeaders = SalesLine.headers(summary)
-      productRates = summary.refundRates.products.map { Rate($0) }
-      userRates = summary.refundRates.users.map { Rate($0) }
-      hasUserRates = !userRates.isEmpty
-      hasRates = !productRates.isEmpty
-      movement = RollForwardTitles(summary, options)
-      roll = Page.roll(open)
-      unknown = open.open.unknown
-      hasUnknown = unknown > 0
-      tieOut = summary.tieOut.map { TieOut($0) }
-      changes = summary.changes.lines
-      hasChanges = summary.changes.since != nil
-      hasChangeLines = !changes.isEmpty
-      changeCounts = summary.changes.countsText
-      requests = summary.refundRequests.words(in: options.timeZone, named: options.zoneName) ?? ""
-      hasRequests = !requests.isEmpty
-      ages = open.ageing.buckets.map { bucket in
-        Age(
-          name: bucket.title, findings: shown(open.ageing[bucket].findings), money: open.ageing[bucket].shown,
-          known: shown(open.ageing.known(bucket)))
-      }
-      trends = Trend.all(summary.history)
-      hasTrend = !trends.isEmpty
-      findings = page.rows
-      hasFindings = !findings.isEmpty
-      severities = Severity.allCases.map(\.rawValue).filter { word in page.rows.contains { $0.severity == word } }
-      kinds = open.openKinds.map { kind in
-        let stake = open.byKind[kind] ?? Stake()
-        return Kind(
-          word: kind.rawValue, name: kind.title, count: grouped(stake.findings), severity: open.severityText(of: kind),
-          money: stake.shown)
-      }
-      hasKinds = !kinds.isEmpty
-      adjustments = summary.adjustments.prefix(60).map { AdjustedTotal($0) }
-      adjustmentsNet = summary.adjustments.net.map { AdjustedTotal(net: $0.currency, $0.units) }
-      hasAdjustmentLines = !adjustments.isEmpty
-      adjustmentsNote = summary.adjustmentsNote ?? ""
-      hasAdjustments = !adjustmentsNote.isEmpty
-      settlement = summary.tieOut?.proceeds.map { Settlement($0) } ?? []
-      hasSettlement = !settlement.isEmpty
-      controls = control.map {
-        Control(
-          name: $0.title, left: Money.shown($0.left), right: Money.shown($0.right),
-          result: $0.isBalanced ? "balanced" : "NOT BALANCED")
-      }
-      controlText = "\(grouped(control.count)) control totals of the program agree."
-      owners = Set(page.rows.map(\.owner)).subtracting([""]).sorted()
-      statuses = FindingStatus.allCases.map(\.rawValue).filter { word in page.rows.contains { $0.status == word } }
-      stakeCurrencies = Set(page.rows.map(\.currency)).subtracting([""]).sorted()
-      shownText =
-        open.closing > findings.count
-        ? "The worst \(grouped(findings.count)) of \(openFindings(open.closing)); all are "
-          + (options.hasFiles ? "in findings.csv." : "on the sheet Findings.")
-        : "\(openFindings(open.closing)), worst first."
-      notChecked = summary.uncheckedTexts + summary.uncheckedOrderTexts
-      hasNotChecked = !notChecked.isEmpty
     }
+    var values: Values = [
+      "movement": RollForwardTitles(summary, options), "roll": [counts] + amounts, "trends": Trend.all(summary.history),
+    ]
+    if findings.open.unknown > 0 { values["unknown"] = findings.open.unknown }
+    return values
+  }
 
-    private static func hash(_ content: [UInt8]) -> String {
-      "'sha256-\(Data(SHA256.hash(data: content)).base64EncodedString())'".replacing("'", with: "")
+  private func kinds(_ findings: FindingsSummary) -> Values {
+    let kinds = findings.openKinds.map { kind -> Values in
+      let stake = findings.byKind[kind] ?? Stake()
+      return [
+        "word": kind.rawValue, "name": kind.title, "count": grouped(stake.findings),
+        "severity": findings.severityText(of: kind), "money": stake.shown,
+      ]
     }
+    let ages = findings.ageing.buckets.map { bucket -> Values in
+      [
+        "name": bucket.title, "findings": shown(findings.ageing[bucket].findings),
+        "money": findings.ageing[bucket].shown, "known": shown(findings.ageing.known(bucket)),
+      ]
+    }
+    return ["kinds": kinds, "ages": ages]
+  }
 
-    private static func roll(_ findings: FindingsSummary) -> [RollForwardRow] {
-      let roll = findings.rollForward
-      let counts = RollForwardRow(
-        name: "Findings", opening: shown(findings.opening), new: shown(findings.new),
-        closed: shown(findings.closed), changed: "", closing: shown(findings.closing))
-      return [counts]
-        + roll.currencies(with: findings.atStake).map { currency in
-          func text(_ units: Int128?) -> String { currency.shown(units ?? 0) }
-          return RollForwardRow(
-            name: currency.code, opening: text(roll.opening.minorUnits[currency]),
-            new: text(roll.new.minorUnits[currency]), closed: text(roll.closed.minorUnits[currency]),
-            changed: text(roll.changed.minorUnits[currency]), closing: text(roll.closing(currency)))
-        }
+  private func tieOut(_ summary: SummaryFacts) -> Values {
+    func line(_ name: String, _ day: String, _ currency: Currency, _ figures: [String]) -> Values {
+      ["name": name, "day": day, "currency": currency.code, "figures": figures]
     }
+    let adjustments = summary.adjustments.prefix(60).map { adjustment in
+      let (currency, reported, now) = (adjustment.bucket.currency, adjustment.reported, adjustment.now)
+      let counts = [reported.orders, now.orders, now.orders - reported.orders].map { shown($0) }
+      let amounts = [reported.minorUnits, now.minorUnits, now.minorUnits - reported.minorUnits]
+      return line(
+        adjustment.bucket.disposition.title, adjustment.day, currency, counts + amounts.map { currency.shown($0) })
+    }
+    let net = summary.adjustments.net.map { currency, units in
+      let blank = Array(repeating: "", count: Adjustment.titles.count - 1)
+      return line(Adjustment.netTitle, "", currency, blank + [currency.shown(units)])
+    }
+    let settlement = (summary.tieOut?.proceeds ?? []).map { line -> Values in
+      let digits = Currency(code: line.currency)?.digits ?? 2
+      return [
+        "period": line.period, "currency": line.currency,
+        "figures": line.figures.map { $0?.shown(decimals: digits) ?? "" },
+      ]
+    }
+    var values: Values = [
+      "adjustmentHeaders": Adjustment.titles, "adjustments": adjustments, "adjustmentsNet": net,
+      "settlementHeaders": SettlementLine.titles + SettlementLine.grossTitles, "settlement": settlement,
+    ]
+    values["adjustmentsNote"] = summary.adjustmentsNote
+    guard let facts = summary.tieOut else { return values }
+    let explained = facts.explained.filter { $0.units.scaled != 0 && $0.name != "other_scope" }
+    let rows: [(String, String)] =
+      [
+        ("Apple counts", Money.shown(facts.text(facts.own))), ("Known here", facts.ourUnits.shown()),
+        ("Difference", Money.shown(facts.text(facts.own - facts.ourUnits.decimal))),
+      ] + explained.map { ($0.name.displayText, $0.units.shown()) }
+    values["tieOut"] =
+      [
+        "days": "\(facts.firstDay) to \(facts.lastDay)", "sentence": facts.sentence,
+        "reasons": facts.incompleteReasons + facts.revisions.map(\.words) + facts.remarks,
+        "rows": rows.map { ["name": $0, "units": $1] }, "unexplained": facts.unexplained.shown(),
+      ] as Values
+    return values
+  }
+
+  private func controls(_ control: [ControlTotal], _ summary: SummaryFacts) -> Values {
+    let lines = control.map {
+      [
+        "name": $0.title, "left": Money.shown($0.left), "right": Money.shown($0.right),
+        "result": $0.isBalanced ? "balanced" : "NOT BALANCED",
+      ]
+    }
+    return [
+      "controlText": "\(grouped(control.count)) control totals of the program agree.", "controls": lines,
+      "notChecked": summary.uncheckedTexts + summary.uncheckedOrderTexts,
+    ]
+  }
+
+  /// The listed findings and the choices of their filters.
+  private func list(_ open: FindingsSummary) -> Values {
+    func words(_ name: String) -> Set<String> { Set(rows.compactMap { $0[name] as? String }).subtracting([""]) }
+    let shownText =
+      open.closing > rows.count
+      ? "The worst \(grouped(rows.count)) of \(openFindings(open.closing)); all are "
+        + (options.hasFiles ? "in findings.csv." : "on the sheet Findings.")
+      : "\(openFindings(open.closing)), worst first."
+    return [
+      "findings": rows, "shownText": shownText,
+      "severities": Severity.allCases.map(\.rawValue).filter(words("severity").contains),
+      "statuses": FindingStatus.allCases.map(\.rawValue).filter(words("status").contains),
+      "owners": words("owner").sorted(), "stakeCurrencies": words("currency").sorted(),
+    ]
+  }
+
+  private mutating func values(_ line: FindingLine) -> Values {
+    let (reported, finding) = (line.reported, line.reported.finding)
+    func local(_ instant: Instant?) -> String? { instant.map { clock.text($0) } }
+    let facts: [(String, String?)] = [
+      ("Meaning", Glossary.meaning(finding.kind)), ("Product", finding.productId?.text),
+      ("Transaction", finding.transactionId?.text), ("Receipt", finding.receiptId?.text),
+      ("Delivery", finding.deliveryId?.text), ("Environment", finding.environment?.rawValue),
+      ("Amount", finding.amount?.text), ("Date", local(finding.occurredAt)), ("Paid", local(finding.paidAt)),
+      ("Delivered", local(finding.deliveredAt)), ("First seen", local(reported.firstSeen)),
+      ("Remark", reported.remark), ("Finding", reported.findingId),
+    ]
+    return [
+      "severity": finding.severity.rawValue,
+      "severityRank": Severity.allCases.firstIndex(of: finding.severity) ?? 0,
+      "kind": finding.kind.rawValue, "kindName": finding.kind.title, "order": finding.orderId?.text ?? "",
+      "user": finding.userId.map { options.pseudonyms?.pseudonym(of: $0) ?? $0.text } ?? "",
+      "currency": finding.currency?.code ?? "", "stake": reported.stakeText,
+      "stakeNumber": finding.atStake?.decimalText ?? "",
+      "days": finding.occurredAt.map { String(max(0, (line.asOf - $0).wholeDays)) } ?? "",
+      "status": reported.status, "owner": reported.owner ?? "", "due": reported.due ?? "",
+      "isNew": reported.firstSeen >= line.asOf, "reason": clock.localTimes(in: finding.reason.text),
+      "action": finding.suggestedAction, "explanation": reported.explanation.map { clock.localTimes(in: $0) },
+      "facts": facts.compactMap { name, value -> [String: String]? in value.map { ["name": name, "value": $0] } },
+      "hasDetails": finding.severity == .critical,
+    ]
   }
 }

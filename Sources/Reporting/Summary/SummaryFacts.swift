@@ -82,6 +82,18 @@ package struct SummaryFacts: Sendable {
     changes.showLocalTimes(&clock)
   }
 
+  typealias Tile = (label: String, count: Int, isBad: Bool)
+
+  /// The figures at the top of the first sheet and of the page.
+  func tiles(_ totals: Totals) -> [Tile] {
+    let (critical, unknown) = (findings.count(.critical), findings.open.unknown)
+    return [
+      ("Orders read", totals.ordersRead, false), ("Open findings", findings.closing, false),
+      ("Critical", critical, critical > 0), ("New", findings.new, false), ("Closed", findings.closed, false),
+      ("Amount unknown", unknown, unknown > 0),
+    ]
+  }
+
   var isRange: Bool { since != until }
 
   var days: String { isRange ? "\(since) to \(until)" : until }

@@ -20,7 +20,7 @@ extension SummaryPage {
     try gap()
   }
 
-  func writeTiles(_ totals: Totals, _ findings: FindingsSummary) throws(SpreadsheetError) {
+  func writeTiles(_ tiles: [SummaryFacts.Tile]) throws(SpreadsheetError) {
     try sheet.setRow(bannerRow, height: 26)
     let banner = CellRange(rows: bannerRow...bannerRow, columns: 0...SummaryPage.lastColumn)
     try sheet.mergeCells(banner, text: "", format: formats.complete)
@@ -41,26 +41,19 @@ extension SummaryPage {
     }
     try sheet.setRow(tileRow, height: 20)
     try sheet.setRow(tileRow + 1, height: 32)
-    let tiles: [(String, Int, CellFormat)] = [
-      ("Orders read", totals.ordersRead, formats.tile),
-      ("Open findings", findings.closing, formats.tile),
-      ("Critical", findings.count(.critical), findings.count(.critical) > 0 ? formats.tileBad : formats.tile),
-      ("New", findings.new, formats.tile),
-      ("Closed", findings.closed, formats.tile),
-      ("Amount unknown", findings.open.unknown, findings.open.unknown > 0 ? formats.tileBad : formats.tile),
-    ]
     var column = 0
-    for (position, (label, number, format)) in tiles.enumerated() {
+    for (position, tile) in tiles.enumerated() {
+      let format = tile.isBad ? formats.tileBad : formats.tile
       let columns = position == 0 ? 0...0 : column...column + 1
       if columns.count == 1 {
-        try sheet.writeText(label, row: tileRow, column: column, format: formats.tileLabel)
+        try sheet.writeText(tile.label, row: tileRow, column: column, format: formats.tileLabel)
       } else {
         try sheet.mergeCells(
-          CellRange(rows: tileRow...tileRow, columns: columns), text: label, format: formats.tileLabel)
+          CellRange(rows: tileRow...tileRow, columns: columns), text: tile.label, format: formats.tileLabel)
         try sheet.mergeCells(
           CellRange(rows: tileRow + 1...tileRow + 1, columns: columns), text: "", format: format)
       }
-      try sheet.writeInteger(number, row: tileRow + 1, column: column, format: format)
+      try sheet.writeInteger(tile.count, row: tileRow + 1, column: column, format: format)
       column += columns.count
     }
   }

@@ -72,7 +72,7 @@ struct SummaryPage {
     }
     try writeContents(sheets.sheets)
     try writeSignatures()
-    try writeTiles(totals, facts.findings)
+    try writeTiles(facts.tiles(totals))
     for (name, cell) in names.sorted(by: { $0.key < $1.key }) {
       let range = CellRange(rows: cell.row...cell.row, columns: cell.column...cell.column)
       try workbook.defineName(name, for: SheetRange(sheet: sheet.name, range: range))
