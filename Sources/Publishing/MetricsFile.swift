@@ -28,9 +28,7 @@ package struct MetricsFile: Sendable {
     package init(
       _ name: String, _ kind: Kind = .gauge, help: String, _ samples: [(labels: [(String, String)], value: String)]
     ) {
-      self.name = name
-      self.kind = kind
-      self.help = help
+      (self.name, self.kind, self.help) = (name, kind, help)
       self.samples = samples.map { Sample(labels: $0.labels, value: $0.value) }
     }
 

@@ -16,8 +16,7 @@ package struct Ping: Sendable {
 
   package init?(url: String, logger: Logger) {
     guard let url = URLComponents(string: url, encodingInvalidCharacters: false) else { return nil }
-    self.url = url
-    self.logger = logger
+    (self.url, self.logger) = (url, logger)
   }
 
   /// Query and fragment stay behind the path.

@@ -11,8 +11,7 @@ package struct NightFigures: Sendable {
     package init() {}
 
     package init(count: Int, examples: [String] = []) {
-      self.count = count
-      self.examples = examples
+      (self.count, self.examples) = (count, examples)
     }
 
     package mutating func add(_ words: @autoclosure () -> String) {
@@ -86,10 +85,7 @@ package struct NightFigures: Sendable {
     orders: Int = 0, deliveries: Int = 0, ordered: MoneyByCurrency = MoneyByCurrency(), badRows: Sample = Sample(),
     pseudonyms: Pseudonyms? = nil
   ) {
-    self.pseudonyms = pseudonyms
-    self.orders = orders
-    self.deliveries = deliveries
-    self.ordered = ordered
+    (self.pseudonyms, self.orders, self.deliveries, self.ordered) = (pseudonyms, orders, deliveries, ordered)
     self.badRows = badRows
   }
 
@@ -310,8 +306,7 @@ package struct Plausibility: Hashable, Sendable {
     package var deliveries: Int
 
     package init(orders: Int, deliveries: Int) {
-      self.orders = orders
-      self.deliveries = deliveries
+      (self.orders, self.deliveries) = (orders, deliveries)
     }
   }
 
@@ -324,8 +319,7 @@ package struct Plausibility: Hashable, Sendable {
   package var precedent: EarlierNights?
 
   package init(share: Share, precedent: EarlierNights?) {
-    self.share = share
-    self.precedent = precedent
+    (self.share, self.precedent) = (share, precedent)
   }
 
   package func causes(_ night: NightFigures) -> [HoldCause] {

@@ -9,8 +9,7 @@ package struct PublicationSettlement: Sendable {
   private let host: String
 
   package init(logger: Logger, host: String = ProcessInfo.processInfo.hostName) {
-    self.logger = logger
-    self.host = host
+    (self.logger, self.host) = (logger, host)
   }
 
   /// Needs the run lock. Returns the runs whose whole report waits for its volume.

@@ -8,8 +8,7 @@ package struct ReportVerification: Sendable {
     package var problem: String?
 
     package init(_ subject: String, problem: String? = nil) {
-      self.subject = subject
-      self.problem = problem
+      (self.subject, self.problem) = (subject, problem)
     }
   }
 

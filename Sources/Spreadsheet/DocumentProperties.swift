@@ -13,11 +13,7 @@ package struct DocumentProperties: Sendable {
     title: String? = nil, subject: String? = nil, author: String? = nil, comments: String? = nil, created: Int64,
     custom: [(name: String, value: String)] = []
   ) {
-    self.title = title
-    self.subject = subject
-    self.author = author
-    self.comments = comments
-    self.created = created
+    (self.title, self.subject, self.author, self.comments, self.created) = (title, subject, author, comments, created)
     self.custom = custom
   }
 

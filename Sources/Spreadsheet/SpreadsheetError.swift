@@ -50,9 +50,7 @@ package struct SpreadsheetError: Error, Equatable, Sendable, CustomStringConvert
   ) {
     self.code = code
     self.operation = operation.description
-    self.sheet = sheet
-    self.row = row
-    self.column = column
+    (self.sheet, self.row, self.column) = (sheet, row, column)
     self.libraryCode = libraryCode?.rawValue
     self.systemError = systemError
   }

@@ -26,8 +26,7 @@ final class WorkbookHandle {
     guard let workbook = unsafe na_workbook_new(path, temporaryDirectory) else {
       throw SpreadsheetError(.outOfMemory, operation)
     }
-    self.path = path
-    self.temporaryDirectory = temporaryDirectory
+    (self.path, self.temporaryDirectory) = (path, temporaryDirectory)
     unsafe self.workbook = workbook
   }
 

@@ -23,11 +23,7 @@ package struct Dispatcher {
   package init(
     targets: [DispatchTarget], sender: ReportSender, session: PostgresSession, logger: Logger, stop: StopSignal
   ) {
-    self.targets = targets
-    self.sender = sender
-    self.session = session
-    self.logger = logger
-    self.stop = stop
+    (self.targets, self.sender, self.session, self.logger, self.stop) = (targets, sender, session, logger, stop)
   }
 
   /// Returns all deliveries, also deliveries that were skipped because their target had not answered before.

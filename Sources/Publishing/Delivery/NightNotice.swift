@@ -16,11 +16,7 @@ package struct NightNotice {
   let cause: Cause
 
   package init(day: String, timeZone: String, host: String, runId: String, cause: Cause) {
-    self.day = day
-    self.timeZone = timeZone
-    self.host = host
-    self.runId = runId
-    self.cause = cause
+    (self.day, self.timeZone, self.host, self.runId, self.cause) = (day, timeZone, host, runId, cause)
   }
 
   var subject: String {

@@ -22,8 +22,7 @@ package struct ReportRetention {
   package var kept: Set<String>
 
   package init(cutoff: Instant, kept: Set<String>) {
-    self.cutoff = cutoff
-    self.kept = kept
+    (self.cutoff, self.kept) = (cutoff, kept)
   }
 
   /// Returns the oldest first. The last complete night never expires.
@@ -44,9 +43,7 @@ package struct ReportDirectory {
   private let known: KnownRuns
 
   package init(directory: String, known: KnownRuns, logger: Logger) {
-    self.directory = directory
-    self.known = known
-    self.logger = logger
+    (self.directory, self.known, self.logger) = (directory, known, logger)
   }
 
   package func folders() -> [ReportRetention.Folder] { Self.paths(in: directory).compactMap(folder) }

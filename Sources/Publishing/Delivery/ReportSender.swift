@@ -42,8 +42,7 @@ package struct ReportSender: Sendable {
       throw ConfigurationError(
         key: "report.deliver", problem: "needs the program curl; install it (Debian: apt-get install curl)")
     }
-    self.passwords = passwords
-    self.stop = stop
+    (self.passwords, self.stop) = (passwords, stop)
   }
 
   package static var curl: String? {

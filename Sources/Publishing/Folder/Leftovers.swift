@@ -9,8 +9,7 @@ package struct Leftovers {
   let volume: VolumeCalls
 
   package init(directory: String, volume: VolumeCalls = VolumeCalls()) {
-    self.directory = directory
-    self.volume = volume
+    (self.directory, self.volume) = (directory, volume)
   }
 
   /// Clears leftovers of dead processes, except of runs in `waiting`, whose report may still be published.

@@ -10,8 +10,7 @@ package struct PublishingFailure: RunEndingError, Hashable, CustomStringConverti
   package var isOfVolume = false
 
   package init(path: String, problem: String) {
-    self.path = path
-    self.problem = problem
+    (self.path, self.problem) = (path, problem)
   }
 
   /// A folder whose run, `run` in `run.json`, this database does not know.

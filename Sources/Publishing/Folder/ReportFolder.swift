@@ -41,10 +41,7 @@ package struct ReportFolder: Sendable {
   package init(
     _ destination: Destination, token: String, asOf: Instant, known: KnownRuns, volume: VolumeCalls = VolumeCalls()
   ) throws {
-    self.destination = destination
-    self.asOf = asOf
-    self.known = known
-    self.volume = volume
+    (self.destination, self.asOf, self.known, self.volume) = (destination, asOf, known, volume)
     try ReportFolder.check(destination, asOf: asOf, known: known)
     let parent = destination.parent
     try ReportFolder.makeDirectories(parent)
@@ -61,11 +58,7 @@ package struct ReportFolder: Sendable {
     _ destination: Destination, asOf: Instant, known: KnownRuns, names: StagingNames, lease: StagingLease,
     volume: VolumeCalls
   ) {
-    self.destination = destination
-    self.asOf = asOf
-    self.known = known
-    self.names = names
-    self.lease = lease
+    (self.destination, self.asOf, self.known, self.names, self.lease) = (destination, asOf, known, names, lease)
     self.volume = volume
     staging = names.staging
   }
@@ -449,8 +442,7 @@ struct StagingNames: Hashable {
   }
 
   init(directory: String, token: String) {
-    self.directory = directory
-    self.token = token
+    (self.directory, self.token) = (directory, token)
   }
 
   init?(directory: String, lease name: String) {

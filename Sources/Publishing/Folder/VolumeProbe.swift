@@ -15,8 +15,7 @@ package struct VolumeProbe {
   private let volume: VolumeCalls
 
   package init(directory: String, volume: VolumeCalls = VolumeCalls()) {
-    self.directory = directory
-    self.volume = volume
+    (self.directory, self.volume) = (directory, volume)
   }
 
   /// Leaves nothing, and creates no missing folder: its owner would be the user of `doctor`.

@@ -17,10 +17,7 @@ package struct DispositionReason: Hashable, Sendable {
   package var deliveredAt: Instant?
 
   package init(ground: PaymentGround, paidAt: Instant?, refundedAt: Instant?, deliveredAt: Instant?) {
-    self.ground = ground
-    self.paidAt = paidAt
-    self.refundedAt = refundedAt
-    self.deliveredAt = deliveredAt
+    (self.ground, self.paidAt, self.refundedAt, self.deliveredAt) = (ground, paidAt, refundedAt, deliveredAt)
   }
 
   package var words: String {

@@ -38,11 +38,7 @@ package struct ReportedFinding: Sendable {
     remark: String? = nil, due: String? = nil
   ) {
     self.findingId = findingId ?? finding.findingId
-    self.finding = finding
-    self.firstSeen = firstSeen
-    self.status = status
-    self.owner = owner
-    self.remark = remark
+    (self.finding, self.firstSeen, self.status, self.owner, self.remark) = (finding, firstSeen, status, owner, remark)
     self.due = due
   }
 }

@@ -9,8 +9,7 @@ package struct ExcelLocale: Hashable, Sendable {
   package static let unitedStates = ExcelLocale(name: "en-US", separatesBySemicolon: false)
 
   private init(name: String, separatesBySemicolon: Bool) {
-    self.name = name
-    self.separatesBySemicolon = separatesBySemicolon
+    (self.name, self.separatesBySemicolon) = (name, separatesBySemicolon)
   }
 
   /// nil unless the name is a language with an optional region: `de`, `de-DE`, `de_DE` (ISO 639, ISO 3166).

@@ -44,14 +44,8 @@ package struct ReportOptions: Sendable {
     apps: [String],
     ordersInPeriod: Int, receiptsInScope: Int, workbookOrders: Int = 100_000
   ) {
-    self.directory = directory
-    self.period = period
-    self.formats = formats
-    self.timeZone = timeZone
-    self.asOf = asOf
-    self.apps = apps
-    self.ordersInPeriod = ordersInPeriod
-    self.receiptsInScope = receiptsInScope
+    (self.directory, self.period, self.formats, self.timeZone, self.asOf) = (directory, period, formats, timeZone, asOf)
+    (self.apps, self.ordersInPeriod, self.receiptsInScope) = (apps, ordersInPeriod, receiptsInScope)
     self.workbookOrders = workbookOrders
   }
 

@@ -10,10 +10,7 @@ package struct ReportPeriod: Hashable, Sendable {
   package var end: Instant
 
   package init(since: String, until: String, start: Instant, end: Instant) {
-    self.since = since
-    self.until = until
-    self.start = start
-    self.end = end
+    (self.since, self.until, self.start, self.end) = (since, until, start, end)
   }
 
   var isRange: Bool { since != until }

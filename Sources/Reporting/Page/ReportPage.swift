@@ -89,8 +89,8 @@ struct ReportPage {
       if orders == 0 { return nil }
       let inTotals = Disposition.inMoneyTotals.contains(disposition)
       return [
-        "name": disposition.title,
-        "meaning": "Orders \(disposition.clause)\(inTotals ? "" : " (excluded from totals)")", "orders": grouped(orders),
+        "name": disposition.title, "orders": grouped(orders),
+        "meaning": "Orders \(disposition.clause)\(inTotals ? "" : " (excluded from totals)")",
         "amounts": inTotals ? amounts(totals.amountByDisposition[disposition.index]) : currencies.map { _ in "" },
       ]
     }

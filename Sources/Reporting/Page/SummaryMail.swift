@@ -16,10 +16,7 @@ package struct SummaryMail {
     var (summary, clock) = (summary, LocalClock(timeZone: TimeZone(identifier: summary.period.timeZone) ?? .gmt))
     summary.incompleteReasons = summary.incompleteReasons.map { clock.localTimes(in: $0) }
     summary.changes.first = summary.changes.first.map { clock.localTimes(in: $0) }
-    self.link = link
-    self.summary = summary
-    self.folder = folder
-    self.attachment = attachment
+    (self.link, self.summary, self.folder, self.attachment) = (link, summary, folder, attachment)
   }
 
   /// The subject in ASCII.

@@ -12,8 +12,7 @@ struct AboutPage {
   private static let lastColumn = 3
 
   init(_ sheet: Sheet, in workbook: borrowing Workbook, options: ReportOptions) throws(SpreadsheetError) {
-    self.sheet = sheet
-    self.options = options
+    (self.sheet, self.options) = (sheet, options)
     formats = try SummaryFormats(workbook)
     try sheet.setColumns(0...0, width: 34)
     try sheet.setColumns(1...1, width: 12)

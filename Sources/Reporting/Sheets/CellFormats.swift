@@ -60,8 +60,7 @@ struct CellFormats {
       amounts.append(try workbook.addFormat(.cell(format)))
       totals.append(try workbook.addFormat(.total(format)))
     }
-    self.amounts = amounts
-    self.totals = totals
+    (self.amounts, self.totals) = (amounts, totals)
   }
 
   func entry(_ type: ColumnType) -> CellFormat { type == .due ? dayEntry : entry }

@@ -47,8 +47,7 @@ struct DataSheet {
     _ table: ReportTable, in workbook: borrowing Workbook, formats: CellFormats, options: ReportOptions,
     rowsPerSheet: Int? = nil
   ) throws(SpreadsheetError) {
-    self.table = table
-    self.formats = formats
+    (self.table, self.formats) = (table, formats)
     places = table.sheetColumns
     let fileColumns = table.columns
     columns = places.map { fileColumns[$0] }

@@ -8,8 +8,7 @@ struct LiveFigure {
   var result: Double
 
   init(_ formula: Formula?, _ result: Double) {
-    self.formula = formula
-    self.result = result
+    (self.formula, self.result) = (formula, result)
   }
 
   init(_ formula: Formula?, _ count: Int) { self.init(formula, Double(count)) }

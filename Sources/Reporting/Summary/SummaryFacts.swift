@@ -47,14 +47,8 @@ package struct SummaryFacts: Sendable {
     isComplete: Bool, incompleteReasons: [String], since: String, until: String, timeZone: String,
     configuration: String, findings: FindingsSummary, history: [Night]
   ) {
-    self.isComplete = isComplete
-    self.incompleteReasons = incompleteReasons
-    self.since = since
-    self.until = until
-    self.timeZone = timeZone
-    self.configuration = configuration
-    self.findings = findings
-    self.history = history
+    (self.isComplete, self.incompleteReasons, self.since, self.until) = (isComplete, incompleteReasons, since, until)
+    (self.timeZone, self.configuration, self.findings, self.history) = (timeZone, configuration, findings, history)
   }
 
   package var uncheckedTexts: [String] {
@@ -136,8 +130,7 @@ package struct SettingText: Hashable, Sendable {
   package var value: String
 
   package init(_ name: String, _ value: String) {
-    self.name = name
-    self.value = value
+    (self.name, self.value) = (name, value)
   }
 }
 
@@ -152,10 +145,7 @@ package struct Night: Sendable {
   package var atStake: MoneyByCurrency
 
   package init(date: String, paid: MoneyByCurrency, delivered: MoneyByCurrency, atStake: MoneyByCurrency) {
-    self.date = date
-    self.paid = paid
-    self.delivered = delivered
-    self.atStake = atStake
+    (self.date, self.paid, self.delivered, self.atStake) = (date, paid, delivered, atStake)
   }
 }
 

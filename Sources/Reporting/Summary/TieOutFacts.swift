@@ -11,10 +11,7 @@ package struct TieOutFacts: Sendable {
     package var isAlarming: Bool
 
     package init(date: String, apple: ExactDecimal, unexplained: ExactDecimal, isAlarming: Bool) {
-      self.date = date
-      self.apple = apple
-      self.unexplained = unexplained
-      self.isAlarming = isAlarming
+      (self.date, self.apple, self.unexplained, self.isAlarming) = (date, apple, unexplained, isAlarming)
     }
   }
 
@@ -26,10 +23,7 @@ package struct TieOutFacts: Sendable {
     package var now: ExactDecimal
 
     package init(day: String, vendor: String, before: ExactDecimal, now: ExactDecimal) {
-      self.day = day
-      self.vendor = vendor
-      self.before = before
-      self.now = now
+      (self.day, self.vendor, self.before, self.now) = (day, vendor, before, now)
     }
 
     package var words: String {
@@ -60,13 +54,8 @@ package struct TieOutFacts: Sendable {
     incompleteReasons: [String], firstDay: String, lastDay: String, appleUnits: ExactDecimal, ourUnits: ExactDecimal,
     explained: [(name: String, units: ExactDecimal)], unexplained: ExactDecimal
   ) {
-    self.incompleteReasons = incompleteReasons
-    self.firstDay = firstDay
-    self.lastDay = lastDay
-    self.appleUnits = appleUnits
-    self.ourUnits = ourUnits
-    self.explained = explained
-    self.unexplained = unexplained
+    (self.incompleteReasons, self.firstDay, self.lastDay) = (incompleteReasons, firstDay, lastDay)
+    (self.appleUnits, self.ourUnits, self.explained, self.unexplained) = (appleUnits, ourUnits, explained, unexplained)
   }
 
   /// Units of apps and products that are not configured here.

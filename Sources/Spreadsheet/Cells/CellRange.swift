@@ -4,8 +4,7 @@ package struct CellReference: Hashable, Sendable {
   package let column: Int
 
   package init(row: Int, column: Int) {
-    self.row = row
-    self.column = column
+    (self.row, self.column) = (row, column)
   }
 
   package var a1: String { "\(Self.letters(column))\(row + 1)" }
@@ -34,8 +33,7 @@ package struct CellRange: Hashable, Sendable {
   package let columns: ClosedRange<Int>
 
   package init(rows: ClosedRange<Int>, columns: ClosedRange<Int>) {
-    self.rows = rows
-    self.columns = columns
+    (self.rows, self.columns) = (rows, columns)
   }
 
   package var a1: String { text(\.a1) }
@@ -60,7 +58,6 @@ package struct SheetRange: Hashable, Sendable {
   package let range: CellRange
 
   package init(sheet: SheetName, range: CellRange) {
-    self.sheet = sheet
-    self.range = range
+    (self.sheet, self.range) = (sheet, range)
   }
 }

@@ -29,11 +29,7 @@ package struct CellStyle: Hashable, Sendable {
     package init(
       top: Line = .none, bottom: Line = .none, left: Line = .none, right: Line = .none, colour: Colour? = nil
     ) {
-      self.top = top
-      self.bottom = bottom
-      self.left = left
-      self.right = right
-      self.colour = colour
+      (self.top, self.bottom, self.left, self.right, self.colour) = (top, bottom, left, right, colour)
     }
   }
 

@@ -22,8 +22,7 @@ package struct ReadRow: Hashable, Sendable {
   package var cells: [String: ReadCell]
 
   package init(number: Int, cells: [String: ReadCell]) {
-    self.number = number
-    self.cells = cells
+    (self.number, self.cells) = (number, cells)
   }
 }
 
@@ -60,14 +59,8 @@ final class SheetRows: XMLHandler {
     part: String, sheet: String, wanted: [String], key: String, shared: SharedStrings, columns: [Int: String] = [:],
     endsWithHeader: Bool = false, _ body: @escaping (ReadRow) throws(WorkbookReadError) -> Void
   ) {
-    self.part = part
-    self.sheet = sheet
-    self.wanted = wanted
-    self.key = key
-    self.shared = shared
-    self.columns = columns
-    self.endsWithHeader = endsWithHeader
-    self.body = body
+    (self.part, self.sheet, self.wanted, self.key, self.shared) = (part, sheet, wanted, key, shared)
+    (self.columns, self.endsWithHeader, self.body) = (columns, endsWithHeader, body)
   }
 
   func start(_ name: String, _ attributes: borrowing XMLAttributes) throws(WorkbookReadError) {

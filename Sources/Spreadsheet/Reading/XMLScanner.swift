@@ -61,8 +61,7 @@ final class XMLScanner {
   init(part: String, handler: any XMLHandler) throws(WorkbookReadError) {
     guard let parser = unsafe XML_ParserCreate(nil) else { throw .tooLarge(part: part, "out of memory") }
     unsafe self.parser = parser
-    self.part = part
-    self.handler = handler
+    (self.part, self.handler) = (part, handler)
     unsafe XML_SetUserData(parser, Unmanaged.passUnretained(self).toOpaque())
     unsafe XML_SetElementHandler(
       parser, { unsafe XMLScanner.of($0)?.start($1, $2) }, { unsafe XMLScanner.of($0)?.end($1) })

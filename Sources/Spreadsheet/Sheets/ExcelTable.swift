@@ -8,8 +8,7 @@ package struct ExcelTable {
     package var headerFormat: CellFormat?
 
     package init(header: String, headerFormat: CellFormat? = nil) {
-      self.header = header
-      self.headerFormat = headerFormat
+      (self.header, self.headerFormat) = (header, headerFormat)
     }
   }
 

@@ -176,8 +176,7 @@ extension SpreadsheetError {
     code = error.code
     operation = error.operation
     self.sheet = sheet.description
-    self.row = row
-    self.column = column
+    (self.row, self.column) = (row, column)
     libraryCode = error.libraryCode
     systemError = error.systemError
   }

@@ -10,9 +10,7 @@ package struct Scope: Sendable {
     package var sku: String?
 
     package init(name: String, bundleId: String, sku: String?) {
-      self.name = name
-      self.bundleId = bundleId
-      self.sku = sku
+      (self.name, self.bundleId, self.sku) = (name, bundleId, sku)
     }
   }
 

@@ -92,9 +92,7 @@ package struct DayCoverage: Sendable {
     days: ClosedRange<ReportDay>, compared: ClosedRange<ReportDay>, printed: ClosedRange<ReportDay>,
     coverage: (ReportDay) -> Coverage
   ) {
-    self.days = days
-    self.compared = compared
-    self.printed = printed
+    (self.days, self.compared, self.printed) = (days, compared, printed)
     each = days.map(coverage)
   }
 

@@ -12,8 +12,7 @@ package struct ReportFileName: Hashable, Sendable {
       let days = frequency.days(digits: parts[3])
     else { return nil }
     vendor = parts[2]
-    self.frequency = frequency
-    self.days = days
+    (self.frequency, self.days) = (frequency, days)
   }
 
   /// The vendor number at the start of a finance file's name: `80012345_0226_ZZ.txt`.

@@ -19,8 +19,7 @@ struct ReportHeader {
       // Of two equal names the first counts.
       if !name.isEmpty, positions[name] == nil { positions[name] = column }
     }
-    self.positions = positions
-    self.line = line
+    (self.positions, self.line) = (positions, line)
   }
 
   func unknown(besides known: Set<String>) -> [String] { positions.keys.filter { !known.contains($0) }.sorted() }

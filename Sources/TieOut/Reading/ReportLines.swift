@@ -62,9 +62,7 @@ struct ReportFields {
     ends.removeAll(keepingCapacity: true)
     for index in line.indices where line[index] == UInt8(ascii: "\t") { ends.append(index) }
     ends.append(line.count)
-    self.line = line
-    self.number = number
-    self.ends = ends
+    (self.line, self.number, self.ends) = (line, number, ends)
   }
 
   var count: Int { ends.count }

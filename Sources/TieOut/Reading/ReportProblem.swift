@@ -5,8 +5,7 @@ package struct ReportProblem: Error, Hashable, Sendable, CustomStringConvertible
   package var problem: String
 
   package init(line: Int? = nil, _ problem: String) {
-    self.line = line
-    self.problem = problem
+    (self.line, self.problem) = (line, problem)
   }
 
   package var description: String { line.map { "line \($0): \(problem)" } ?? problem }

@@ -100,8 +100,7 @@ package struct ProceedsSettlement: Sendable {
 
   /// - Parameter whole: periods with finance reports of every vendor.
   package init(today: ReportDay, whole: Set<FiscalPeriod>) {
-    self.today = today
-    self.whole = whole
+    (self.today, self.whole) = (today, whole)
   }
 
   /// Adds one product in one country and currency; sales and returns separately.

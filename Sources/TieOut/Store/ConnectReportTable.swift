@@ -45,8 +45,7 @@ package enum ConnectReportTable {
     package var source: ConnectReport.Source
 
     package init(_ state: DownloadState, _ source: ConnectReport.Source) {
-      self.state = state
-      self.source = source
+      (self.state, self.source) = (state, source)
     }
 
     /// True unless its vendor was removed from the configuration. Without configured vendors, all known ones are

@@ -39,13 +39,8 @@ package struct TieOutRun: Sendable {
     settings: TieOutSettings, databaseURL: String, salesURL: String, asOf: Instant, day: String, logger: Logger,
     isStopped: @escaping @Sendable () -> Bool
   ) {
-    self.settings = settings
-    self.databaseURL = databaseURL
-    self.salesURL = salesURL
-    self.asOf = asOf
-    self.day = day
-    self.logger = logger
-    self.isStopped = isStopped
+    (self.settings, self.databaseURL, self.salesURL, self.asOf, self.day) = (settings, databaseURL, salesURL, asOf, day)
+    (self.logger, self.isStopped) = (logger, isStopped)
   }
 
   package struct Gathered: Sendable {

@@ -12,10 +12,7 @@ package struct TieOutSettings: Sendable {
     package var salesVersion: String
 
     package init(credentials: ConnectCredentials, vendors: [String], url: EndpointURL, salesVersion: String) {
-      self.credentials = credentials
-      self.vendors = vendors
-      self.url = url
-      self.salesVersion = salesVersion
+      (self.credentials, self.vendors, self.url, self.salesVersion) = (credentials, vendors, url, salesVersion)
     }
   }
 
@@ -36,15 +33,8 @@ package struct TieOutSettings: Sendable {
     connect: Connect?, folder: String?, zone: ReportZone, trailingDays: Int, keepRaw: Reconciliation.Span?,
     lookback: Reconciliation.Span, alertUnits: Int, apps: [Scope.App], salesSchema: String, timeout: Reconciliation.Span
   ) {
-    self.connect = connect
-    self.folder = folder
-    self.zone = zone
-    self.trailingDays = trailingDays
-    self.keepRaw = keepRaw
-    self.lookback = lookback
-    self.alertUnits = alertUnits
-    self.apps = apps
-    self.salesSchema = salesSchema
-    self.timeout = timeout
+    (self.connect, self.folder, self.zone, self.trailingDays) = (connect, folder, zone, trailingDays)
+    (self.keepRaw, self.lookback, self.alertUnits, self.apps) = (keepRaw, lookback, alertUnits, apps)
+    (self.salesSchema, self.timeout) = (salesSchema, timeout)
   }
 }

@@ -95,10 +95,7 @@ struct MonthReports {
         spans[vendor] = min(span.lowerBound, month)...max(span.upperBound, month)
       }
     }
-    self.monthly = monthly
-    self.daily = daily
-    self.configured = configured
-    self.spans = spans
+    (self.monthly, self.daily, self.configured, self.spans) = (monthly, daily, configured, spans)
   }
 
   /// For each vendor the monthly report, or the daily ones if complete; nil if a vendor has neither.

@@ -84,8 +84,7 @@ struct SummaryFormats {
       amounts.append(try workbook.addFormat(.line(CellStyle.amountFormat(digits: digits))))
       sums.append(try workbook.addFormat(.sum(CellStyle.amountFormat(digits: digits))))
     }
-    self.sums = sums
-    self.amounts = amounts
+    (self.sums, self.amounts) = (sums, amounts)
   }
 
   func amount(digits: UInt8) -> CellFormat { amounts[min(Int(digits), amounts.count - 1)] }

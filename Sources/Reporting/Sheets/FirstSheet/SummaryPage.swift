@@ -29,9 +29,7 @@ struct SummaryPage {
   init(
     _ sheet: Sheet, in workbook: borrowing Workbook, options: ReportOptions, summaryDigest: String
   ) throws(SpreadsheetError) {
-    self.sheet = sheet
-    self.summaryDigest = summaryDigest
-    self.options = options
+    (self.sheet, self.summaryDigest, self.options) = (sheet, summaryDigest, options)
     formats = try SummaryFormats(workbook)
     try sheet.setColumns(0...0, width: SummaryPage.widths.names)
     try sheet.hideGridlines()

@@ -43,8 +43,7 @@ package struct ChangeRow: Hashable, Sendable {
   package init(
     _ change: Change, finding: Finding, findingId: String, before: String?, after: String?, because: String? = nil
   ) {
-    self.change = change
-    self.findingId = findingId
+    (self.change, self.findingId) = (change, findingId)
     kind = finding.kind
     severity = finding.severity
     orderId = finding.orderId
@@ -53,9 +52,7 @@ package struct ChangeRow: Hashable, Sendable {
     amount = finding.amountInRiskCurrency
     currency = finding.currency
     occurredAt = finding.occurredAt
-    self.before = before
-    self.after = after
-    self.because = because
+    (self.before, self.after, self.because) = (before, after, because)
   }
 
   package init(
@@ -63,19 +60,9 @@ package struct ChangeRow: Hashable, Sendable {
     userId: Identifier?, atStake: Money?, amount: Money?, currency: Currency?, before: String?, after: String?,
     because: String?, occurredAt: Instant?
   ) {
-    self.change = change
-    self.findingId = findingId
-    self.kind = kind
-    self.severity = severity
-    self.orderId = orderId
-    self.userId = userId
-    self.atStake = atStake
-    self.amount = amount
-    self.currency = currency
-    self.occurredAt = occurredAt
-    self.before = before
-    self.after = after
-    self.because = because
+    (self.change, self.findingId, self.kind, self.severity, self.orderId) = (change, findingId, kind, severity, orderId)
+    (self.userId, self.atStake, self.amount, self.currency) = (userId, atStake, amount, currency)
+    (self.occurredAt, self.before, self.after, self.because) = (occurredAt, before, after, because)
   }
 
   package init(
@@ -205,8 +192,7 @@ package struct ChangesSummary: Sendable {
   package static let shownLines = 10
 
   package init(since: Instant? = nil, isSinceCompleteNight: Bool = true) {
-    self.since = since
-    self.isSinceCompleteNight = isSinceCompleteNight
+    (self.since, self.isSinceCompleteNight) = (since, isSinceCompleteNight)
   }
 
   /// The compared night, to follow “from” or “since”.

@@ -11,10 +11,7 @@ package struct DayLine: Hashable, Sendable {
   package init(
     day: String, currency: Currency, now: [Disposition: DayTotals.Sum], reported: [Disposition: DayTotals.Sum]?
   ) {
-    self.day = day
-    self.currency = currency
-    self.now = now
-    self.reported = reported
+    (self.day, self.currency, self.now, self.reported) = (day, currency, now, reported)
   }
 
   /// The rows of all days with orders now or when reported, newest day first.

@@ -16,8 +16,7 @@ struct FindingLine: TableRow {
       if reported.remarkNamesUser { reported.remark = ReportedFinding.withheldRemark }
       reported.finding.reason = Reason(reported.finding.reason.text(naming: pseudonyms.pseudonym(of:)))
     }
-    self.reported = reported
-    self.asOf = asOf
+    (self.reported, self.asOf) = (reported, asOf)
     app = dimensions.app(reported.finding.bundleId)
     businessDay = reported.finding.occurredAt.map { dimensions.businessDay(of: $0) }
   }

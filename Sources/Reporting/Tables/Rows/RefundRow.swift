@@ -28,16 +28,9 @@ package struct RefundRow: Hashable, Sendable {
     refunded: Money?, milliPercent: Int32?, purchasedAt: Instant?, refundedAt: Instant, reason: String? = nil,
     disposition: Disposition? = nil
   ) {
-    self.transactionId = transactionId
-    self.orderId = orderId
-    self.userId = userId
-    self.productId = productId
-    self.refunded = refunded
-    self.milliPercent = milliPercent
-    self.purchasedAt = purchasedAt
-    self.refundedAt = refundedAt
-    self.reason = reason
-    self.disposition = disposition
+    (self.transactionId, self.orderId, self.userId, self.productId) = (transactionId, orderId, userId, productId)
+    (self.refunded, self.milliPercent, self.purchasedAt) = (refunded, milliPercent, purchasedAt)
+    (self.refundedAt, self.reason, self.disposition) = (refundedAt, reason, disposition)
   }
 
   /// The row of a revoked transaction; nil if no revocation is in force.

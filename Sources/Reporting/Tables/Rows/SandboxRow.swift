@@ -14,12 +14,8 @@ package struct SandboxRow: Hashable, Sendable {
   package init(
     userId: Identifier, productId: Identifier, currency: Currency, orders: Int, minorUnits: Int128, isAllowed: Bool
   ) {
-    self.userId = userId
-    self.productId = productId
-    self.currency = currency
-    self.orders = orders
-    self.minorUnits = minorUnits
-    self.isAllowed = isAllowed
+    (self.userId, self.productId, self.currency, self.orders) = (userId, productId, currency, orders)
+    (self.minorUnits, self.isAllowed) = (minorUnits, isAllowed)
   }
 }
 

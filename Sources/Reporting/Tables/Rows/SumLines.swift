@@ -32,8 +32,7 @@ struct PricePointLine: TableRow {
   let sums: DispositionSums
 
   init(_ key: Totals.PricePoint, app: String?, _ line: Totals.Line) {
-    self.key = key
-    self.app = app
+    (self.key, self.app) = (key, app)
     sums = DispositionSums(line, digits: key.currency.digits)
   }
 
@@ -64,8 +63,7 @@ struct ProductLine: TableRow {
   let sums: DispositionSums
 
   init(_ key: Totals.ProductKey, app: String?, _ line: Totals.Line) {
-    self.key = key
-    self.app = app
+    (self.key, self.app) = (key, app)
     sums = DispositionSums(line, digits: key.currency.digits)
   }
 
@@ -98,8 +96,7 @@ struct DispositionSums: Sendable {
   init(_ line: Totals.Line, digits: UInt8) {
     orders = Int64(line.orders)
     ordered = line.ordered
-    self.line = line
-    self.digits = digits
+    (self.line, self.digits) = (line, digits)
   }
 
   static func columns<Row>(_ sums: @escaping @Sendable (Row) -> DispositionSums) -> [Column<Row>] {

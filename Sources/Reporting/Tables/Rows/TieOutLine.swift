@@ -17,14 +17,8 @@ package struct TieOutLine: Sendable {
     level: String, app: String, productId: Identifier, day: String, country: String, currency: String, kind: String,
     figures: [ExactDecimal?]
   ) {
-    self.level = level
-    self.app = app
-    self.productId = productId
-    self.day = day
-    self.country = country
-    self.currency = currency
-    self.kind = kind
-    self.figures = figures
+    (self.level, self.app, self.productId, self.day, self.country) = (level, app, productId, day, country)
+    (self.currency, self.kind, self.figures) = (currency, kind, figures)
   }
 }
 
@@ -106,9 +100,7 @@ package struct SettlementLine: Sendable {
   package var figures: [ExactDecimal?]
 
   package init(period: String, currency: String, figures: [ExactDecimal?]) {
-    self.period = period
-    self.currency = currency
-    self.figures = figures
+    (self.period, self.currency, self.figures) = (period, currency, figures)
   }
 
   /// Titles for people of the figures that reconcile sales reports with finance reports.
