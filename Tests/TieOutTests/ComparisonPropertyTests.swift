@@ -39,11 +39,9 @@ struct ComparisonPropertyTests {
       let isFree = kind == .free || kind == .restore
       let date = day(random.whole(0...49))
       if coverage[date] != .missing {
-        sides.apple.append(
-          AppleUnits(
-            day: date, country: country, currency: currency, kind: kind,
-            price: isFree ? .zero : Self.prices[random.whole(0...3)],
-            units: Millionths(random.whole(1...4) * (kind == .refund ? -1 : 1))))
+        let price = isFree ? .zero : Self.prices[random.whole(0...3)]
+        let units = random.whole(1...4) * (kind == .refund ? -1 : 1)
+        sides.apple.append(apple(date, units, kind: kind, country: country, currency: currency, price: price))
       }
     }
     for _ in 0..<random.whole(0...60) {
@@ -51,11 +49,10 @@ struct ComparisonPropertyTests {
       let kind = TieOutClass.allCases[random.whole(0...3)]
       let units = random.whole(1...4)
       let isKnown = random.chance(85)
-      var mine = OurUnits(
-        day: day(random.whole(0...49)), country: random.chance(80) ? country : nil, currency: isKnown ? currency : nil,
-        kind: kind,
-        price: isKnown ? (kind == .free ? .zero : Self.prices[random.whole(0...3)].times(Millionths(units))) : nil,
-        units: kind == .refund ? -units : units)
+      var mine = ours(
+        day(random.whole(0...49)), kind == .refund ? -units : units, kind: kind,
+        country: random.chance(80) ? country : nil, currency: isKnown ? currency : nil,
+        price: isKnown ? (kind == .free ? .zero : Self.prices[random.whole(0...3)]) : nil)
       mine.isUnclaimedRenewal = random.chance(10)
       mine.mayBeFree = !isKnown && random.chance(30)
       sides.ours.append(mine)
@@ -106,17 +103,9 @@ struct ComparisonPropertyTests {
         known[date.description, default: [:]][vendor] = ConnectReportTable.Known(
           isReadable ? .reported : .unreadable, .folder)
         guard isReadable else { continue }
-        sides.apple.append(
-          AppleUnits(
-            day: date, country: "US", currency: "USD", kind: .sale, price: Self.prices[0],
-            units: Millionths(random.whole(1...4))))
+        sides.apple.append(apple(date, random.whole(1...4)))
       }
-      if random.chance(70) {
-        let units = random.whole(1...6)
-        sides.ours.append(
-          OurUnits(
-            day: date, country: "US", currency: "USD", price: Self.prices[0].times(Millionths(units)), units: units))
-      }
+      if random.chance(70) { sides.ours.append(ours(date, random.whole(1...6))) }
     }
     let window = ReportWindow(today: day(53), first: day(8), margin: 8, known: known, vendors: vendors)
     let coverage = DayCoverage(days: window.days, compared: window.compared, printed: window.printed) {
@@ -165,32 +154,17 @@ struct ComparisonPropertyTests {
         let sold = start + random.whole(0...1)
         let counted = random.chance(30) ? sold + random.whole(0...2) : sold
         let units = random.whole(1...3)
-        sides.ours.append(
-          OurUnits(
-            day: day(sold), country: "US", currency: "USD", price: number("0.99").times(Millionths(units)), units: units
-          ))
-        sides.apple.append(
-          AppleUnits(
-            day: day(counted), country: "US", currency: "USD", kind: .sale, price: number("0.99"),
-            units: Millionths(units)))
+        sides.ours.append(ours(day(sold), units))
+        sides.apple.append(apple(day(counted), units))
         if random.chance(20) {
-          sides.ours.append(
-            OurUnits(
-              day: day(counted), country: "US", currency: "USD", kind: .refund,
-              price: number("0.99").times(Millionths(units)), units: -units))
-          sides.apple.append(
-            AppleUnits(
-              day: day(counted), country: "US", currency: "USD", kind: .refund, price: number("0.99"),
-              units: Millionths(-units)))
+          sides.ours.append(ours(day(counted), -units, kind: .refund))
+          sides.apple.append(apple(day(counted), -units, kind: .refund))
         }
       }
       if random.chance(60) {
         let units = random.whole(1...4)
         lost += units
-        sides.apple.append(
-          AppleUnits(
-            day: day(start + 6), country: "US", currency: "USD", kind: .sale, price: number("0.99"),
-            units: Millionths(units)))
+        sides.apple.append(apple(day(start + 6), units))
       }
     }
     let rows = ProductComparison(sides, coverage: coverage).rows

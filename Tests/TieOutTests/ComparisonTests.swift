@@ -20,19 +20,16 @@ struct ComparisonTests {
 
   private func apple(
     _ date: String, _ units: Int = 1, kind: TieOutClass = .sale, country: Identifier = "US",
-    currency: Identifier = "USD",
-    price: Millionths = dollar
+    currency: Identifier = "USD", price: Millionths = dollar
   ) -> AppleUnits {
-    AppleUnits(day: day(date), country: country, currency: currency, kind: kind, price: price, units: Millionths(units))
+    TieOutTests.apple(day(date), units, kind: kind, country: country, currency: currency, price: price)
   }
 
   private func ours(
     _ date: String, _ units: Int = 1, kind: TieOutClass = .sale, country: Identifier? = "US",
     currency: Identifier? = "USD", price: Millionths? = dollar
   ) -> OurUnits {
-    OurUnits(
-      day: day(date), country: country, currency: currency, kind: kind,
-      price: price.flatMap { $0.times(Millionths(abs(units))) }, units: units)
+    TieOutTests.ours(day(date), units, kind: kind, country: country, currency: currency, price: price)
   }
 
   private func compare(
@@ -329,18 +326,11 @@ struct OurSideTests {
   @Test(arguments: ["P", "R"] as [Identifier])
   func aRestoreImpliesASaleOnItsOriginalDay(id: Identifier) {
     var sides = sides([restore(id, of: "P")])
-    let sale = OurUnits(
-      day: day("11-10"), country: id == "P" ? "US" : nil, currency: id == "P" ? "USD" : nil,
-      price: id == "P" ? number("4.99") : nil)
+    let sale =
+      id == "P" ? ours(day("11-10"), price: number("4.99")) : OurUnits(day: day("11-10"))
     #expect(sides.ours.map(\.kind) == [.restore, .sale] && sides.ours.last == sale)
-    sides.apple = [
-      AppleUnits(
-        day: day("11-10"), country: "US", currency: "USD", kind: .sale, price: number("4.99"), units: .one),
-      AppleUnits(day: day("11-12"), country: "US", currency: "USD", kind: .restore, price: .zero, units: .one),
-    ]
-    let days = day("11-01")...day("11-20")
-    let comparison = ProductComparison(
-      sides, coverage: DayCoverage(days: days, compared: days, printed: days) { _ in .final })
+    sides.apple = [apple(day("11-10"), price: number("4.99")), apple(day("11-12"), kind: .restore, price: .zero)]
+    let comparison = ProductComparison(sides, coverage: .whole(day("11-01")...day("11-20")))
     #expect(comparison.rows.contains { $0.day == day("11-10") && $0.ours == .one })
     #expect(comparison.rows.allSatisfy { $0.comparison?.unexplained ?? .zero == .zero })
   }
@@ -389,16 +379,10 @@ struct TotalsTests {
 
   @Test func aWeekOfAProductIsOneFindingWithoutOffsetting() {
     var sides = ProductSides(app: "game", productId: "gems60", isKnown: true)
-    for (date, units) in [("11-02", 3), ("11-04", 1), ("11-14", 1)] {
-      sides.apple.append(
-        AppleUnits(
-          day: day(date), country: "US", currency: "USD", kind: .sale, price: number("0.99"), units: Millionths(units)))
-    }
-    sides.ours = [OurUnits(day: day("11-08"), country: "US", currency: "USD", price: number("0.99"))]
-    let days = day("11-01")...day("11-20")
-    let coverage = DayCoverage(days: days, compared: days, printed: days) { _ in .final }
+    sides.apple = [apple(day("11-02"), 3), apple(day("11-04")), apple(day("11-14"))]
+    sides.ours = [ours(day("11-08"))]
     var totals = TieOutTotals()
-    for row in ProductComparison(sides, coverage: coverage).rows { totals.add(row) }
+    for row in ProductComparison(sides, coverage: .whole(day("11-01")...day("11-20"))).rows { totals.add(row) }
     #expect(totals.apple == Millionths(5) && totals.ours == .one)
     #expect(totals.unexplained == Millionths(4) && totals.explained.sum == .zero)
     #expect(totals.weeks.map(\.units) == [Millionths(4), .one])
@@ -409,18 +393,9 @@ struct TotalsTests {
   @Test(arguments: ["USD", "EUR"] as [Identifier])
   func aMissingPriceLeavesTheWeeksAmountUnknown(tuesdays: Identifier) {
     var sides = ProductSides(app: "game", productId: "gems60", isKnown: true)
-    for (date, currency, units) in [("11-02", "USD", 3), ("11-03", tuesdays, 4)] as [(String, Identifier, Int)] {
-      sides.apple.append(
-        AppleUnits(
-          day: day(date), country: "US", currency: currency, kind: .sale, price: number("0.99"),
-          units: Millionths(units)))
-    }
-    sides.ours = [
-      OurUnits(day: day("11-02"), country: "US", currency: "USD", price: number("0.99")), OurUnits(day: day("11-03")),
-    ]
-    let days = day("11-01")...day("11-20")
-    let coverage = DayCoverage(days: days, compared: days, printed: days) { _ in .final }
-    let rows = ProductComparison(sides, coverage: coverage).rows
+    sides.apple = [apple(day("11-02"), 3), apple(day("11-03"), 4, currency: tuesdays)]
+    sides.ours = [ours(day("11-02")), OurUnits(day: day("11-03"))]
+    let rows = ProductComparison(sides, coverage: .whole(day("11-01")...day("11-20"))).rows
     for ordered in [rows, rows.reversed()] {
       var totals = TieOutTotals()
       for row in ordered { totals.add(row) }

@@ -47,3 +47,28 @@ func number(_ text: String) -> Millionths { Millionths(text) ?? Millionths(count
 func day(_ text: String) -> ReportDay { ReportDay("2026-" + text) ?? ReportDay(number: 0) }
 
 func gzip(_ bytes: [UInt8]) throws -> [UInt8] { try #require(Gunzip.compressed(bytes)) }
+
+/// Units in Apple's reports, of one price each.
+func apple(
+  _ day: ReportDay, _ units: Int = 1, kind: TieOutClass = .sale, country: Identifier = "US",
+  currency: Identifier = "USD", price: Millionths = number("0.99")
+) -> AppleUnits {
+  AppleUnits(day: day, country: country, currency: currency, kind: kind, price: price, units: Millionths(units))
+}
+
+/// Units known here, of one price each.
+func ours(
+  _ day: ReportDay, _ units: Int = 1, kind: TieOutClass = .sale, country: Identifier? = "US",
+  currency: Identifier? = "USD", price: Millionths? = number("0.99")
+) -> OurUnits {
+  OurUnits(
+    day: day, country: country, currency: currency, kind: kind,
+    price: price.flatMap { $0.times(Millionths(abs(units))) }, units: units)
+}
+
+extension DayCoverage {
+  /// All days are compared, printed and final.
+  static func whole(_ days: ClosedRange<ReportDay>) -> DayCoverage {
+    DayCoverage(days: days, compared: days, printed: days) { _ in .final }
+  }
+}

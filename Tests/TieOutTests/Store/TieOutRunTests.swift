@@ -21,8 +21,7 @@ struct TieOutRunTests {
       conninfo = try await PrivatePostgres.shared().createDatabase()
       folder = FileManager.default.temporaryDirectory.appendingPathComponent("tie-out-\(UUID().uuidString)").path
       try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
-      let session = try await PostgresSession.connect(conninfo, applicationName: "tie-out tests")
-      try await session.withConnection { connection in
+      try await withConnection { connection in
         _ = try Migrator.migrate(connection)
         try connection.executeScript(
           """
@@ -32,10 +31,31 @@ struct TieOutRunTests {
             created_at timestamptz, verified_at timestamptz, updated_at timestamptz);
           """)
       }
-      await session.close()
+    }
+
+    /// A shop with Apple's reports of the last days, one sale a day or the stated units. It knows one payment a day if
+    /// `bought`.
+    convenience init(days: Int, bought: Bool = false, units: [String: String] = [:]) async throws {
+      try await self.init()
+      for (index, date) in TieOutRunTests.days(days).enumerated() {
+        try drop(TieOutRunTests.sales(date, units: units[date] ?? "1"), on: date)
+        if bought { try await buy("\(index)", on: date) }
+      }
     }
 
     deinit { try? FileManager.default.removeItem(atPath: folder) }
+
+    @discardableResult
+    func withConnection<R: Sendable>(_ body: @Sendable (borrowing BlockingConnection) throws -> R) async throws -> R {
+      let session = try await PostgresSession.connect(conninfo, applicationName: "tie-out tests")
+      let result = try await session.withConnection(body)
+      await session.close()
+      return result
+    }
+
+    func drop(_ text: String, named name: String) throws {
+      try Data(text.utf8).write(to: URL(fileURLWithPath: folder + "/" + name))
+    }
 
     func drop(_ sales: SampleSales, on day: String, vendor: String = "80012345") throws {
       let name = "S_D_\(vendor)_\(day.filter { $0 != "-" }).txt.gz"
@@ -46,20 +66,13 @@ struct TieOutRunTests {
       let head = FinanceReportTests.detail.split(separator: "\n").prefix(4).joined(separator: "\n")
         .replacing("11/02/2025", with: TieOutRunTests.american(days.lowerBound))
         .replacing("11/29/2025", with: TieOutRunTests.american(days.upperBound))
-      try Data(([head] + rows).joined(separator: "\n").utf8).write(to: URL(fileURLWithPath: folder + "/" + name))
+      try drop(([head] + rows).joined(separator: "\n"), named: name)
     }
 
-    func execute(_ sql: String) async throws {
-      let session = try await PostgresSession.connect(conninfo, applicationName: "tie-out tests")
-      try await session.executeScript(sql)
-      await session.close()
-    }
+    func execute(_ sql: String) async throws { try await withConnection { try $0.executeScript(sql) } }
 
     func value(_ sql: String) async throws -> String {
-      let session = try await PostgresSession.connect(conninfo, applicationName: "tie-out tests")
-      let text = try await session.execute("SELECT (\(sql))::text").single().optionalText(0)
-      await session.close()
-      return text ?? ""
+      try await withConnection { try $0.execute("SELECT (\(sql))::text").single().optionalText(0) } ?? ""
     }
 
     func buy(_ id: String, on day: String, product: String = "gems60") async throws {
@@ -74,10 +87,7 @@ struct TieOutRunTests {
     }
 
     func unreadableDays(asOf: Instant = TieOutRunTests.asOf) async throws -> Set<ReportDay> {
-      let session = try await PostgresSession.connect(conninfo, applicationName: "tie-out tests")
-      let days = try await session.withConnection { try ConnectReportTable.unreadableDays(asOf: asOf, on: $0) }
-      await session.close()
-      return days
+      try await withConnection { try ConnectReportTable.unreadableDays(asOf: asOf, on: $0) }
     }
 
     func run(
@@ -102,12 +112,9 @@ struct TieOutRunTests {
 
     func gross(vendors: [String]) async throws -> YearGross {
       _ = try await run()
-      let session = try await PostgresSession.connect(conninfo, applicationName: "tie-out tests")
-      let gross = try await session.withConnection {
+      return try await withConnection {
         try YearGross.read(year: 2026, today: try #require(ReportDay("2026-11-19")), vendors: vendors, on: $0)
       }
-      await session.close()
-      return gross
     }
 
     func publish(_ asOf: Instant) async throws {
@@ -122,17 +129,17 @@ struct TieOutRunTests {
     }
 
     func rows(asOf: Instant = TieOutRunTests.asOf + .days(365)) async throws -> [TieOutRow] {
-      let session = try await PostgresSession.connect(conninfo, applicationName: "tie-out tests")
-      let rows = try await session.withConnection { connection in
+      try await withConnection { connection in
         var rows: [TieOutRow] = []
         let days = ReportDay(number: 0)...ReportDay(number: 40_000)
         try TieOutTable.forEach(days, asOf: asOf, on: connection) { rows.append($0) }
         return rows
       }
-      await session.close()
-      return rows
     }
   }
+
+  private static let adjustment = RevisedDay(
+    day: "2026-11-10", vendor: "80012345", before: .one, now: Millionths(5))
 
   private static func businessDay(_ asOf: Instant) -> String {
     ReportZone("GMT")?.day(of: asOf - .days(1)).description ?? ""
@@ -172,9 +179,7 @@ struct TieOutRunTests {
   }
 
   @Test func aPaymentKnownToAppleOnlyIsUnexplainedAndAFinding() async throws {
-    let shop = try await Shop()
-    for date in Self.days(53) { try shop.drop(Self.sales(date, units: date == "2026-11-10" ? "3" : "1"), on: date) }
-    for (index, date) in Self.days(53).enumerated() { try await shop.buy("\(index)", on: date) }
+    let shop = try await Shop(days: 53, bought: true, units: ["2026-11-10": "3"])
     let outcome = try await shop.run()
     #expect(outcome.isComplete, "\(outcome.record.incompleteReasons)")
     #expect(outcome.totals.unexplained == Millionths(2))
@@ -203,8 +208,7 @@ struct TieOutRunTests {
 
   /// With a wrong SKU, all sales of the app would count as sales of another app.
   @Test func aSKUMissingFromReportsWithSalesIsAReasonForIncompleteness() async throws {
-    let shop = try await Shop()
-    for date in Self.days(53) { try shop.drop(Self.sales(date), on: date) }
+    let shop = try await Shop(days: 53)
     func reasons(_ sku: String?) async throws -> [String] {
       try await shop.run(apps: [Scope.App(name: "game", bundleId: "com.example.game", sku: sku)])
         .record.incompleteReasons
@@ -236,9 +240,7 @@ struct TieOutRunTests {
   }
 
   @Test func awaitedOrdersOffsetUnexplainedUnits() async throws {
-    let shop = try await Shop()
-    for date in Self.days(53) { try shop.drop(Self.sales(date, units: date == "2026-11-10" ? "6" : "1"), on: date) }
-    for (index, date) in Self.days(53).enumerated() { try await shop.buy("\(index)", on: date) }
+    let shop = try await Shop(days: 53, bought: true, units: ["2026-11-10": "6"])
     // Apple's report has five units more than our payments. Two orders are awaited, whatever their status; decided
     // orders and orders of other weeks do not count.
     let outcome = try await shop.run(orders: [
@@ -295,9 +297,7 @@ struct TieOutRunTests {
 
   /// Apple refunded one of several items of an Advanced Commerce purchase, without a percentage.
   @Test func aPartlyRevokedPurchaseIsNoUnit() async throws {
-    let shop = try await Shop()
-    for date in Self.days(53) { try shop.drop(Self.sales(date), on: date) }
-    for (index, date) in Self.days(53).enumerated() { try await shop.buy("\(index)", on: date) }
+    let shop = try await Shop(days: 53, bought: true)
     try await shop.execute(
       """
       UPDATE night_audit.transactions SET revoked_at = '2026-11-03T20:00:00Z', revocation_of_some_items = true
@@ -308,9 +308,7 @@ struct TieOutRunTests {
   }
 
   @Test func aRestoreOfTodayImpliesItsSale() async throws {
-    let shop = try await Shop()
-    for date in Self.days(53) { try shop.drop(Self.sales(date), on: date) }
-    for (index, date) in Self.days(53).enumerated() { try await shop.buy("\(index)", on: date) }
+    let shop = try await Shop(days: 53, bought: true)
     try await shop.execute(
       """
       UPDATE night_audit.transactions SET original_transaction_id = transaction_id, original_purchased_at = purchased_at,
@@ -323,9 +321,7 @@ struct TieOutRunTests {
 
   /// A partial refund that was reversed is no unit, so it explains no unknown sale.
   @Test func aReversedPartialRefundHidesNoSale() async throws {
-    let shop = try await Shop()
-    for date in Self.days(53) { try shop.drop(Self.sales(date, units: date == "2026-11-11" ? "2" : "1"), on: date) }
-    for (index, date) in Self.days(53).enumerated() { try await shop.buy("\(index)", on: date) }
+    let shop = try await Shop(days: 53, bought: true, units: ["2026-11-11": "2"])
     try await shop.execute(
       """
       INSERT INTO night_audit.evidence (run_id, as_of, channel, signed_at, environment, transaction_id, product_id,
@@ -340,9 +336,7 @@ struct TieOutRunTests {
 
   /// A reversed refund exists in the evidence only. A fact without a recorded answer does not count as evidence.
   @Test(arguments: [true, false]) func aReversedRefundIsCountedIfItsEvidenceIsRecorded(isRecorded: Bool) async throws {
-    let shop = try await Shop()
-    for date in Self.days(53) { try shop.drop(Self.sales(date), on: date) }
-    for (index, date) in Self.days(53).enumerated() { try await shop.buy("\(index)", on: date) }
+    let shop = try await Shop(days: 53, bought: true)
     if !isRecorded {
       try await shop.execute(
         """
@@ -365,8 +359,7 @@ struct TieOutRunTests {
 
   /// Amounts have up to twelve digits; the sum of ten exceeds 64 bits of millionths.
   @Test func anOversizedSumAffectsOnlyItsRow() async throws {
-    let shop = try await Shop()
-    for date in Self.days(53) { try shop.drop(Self.sales(date), on: date) }
+    let shop = try await Shop(days: 53)
     let orders = try (0..<10).map { _ in try Self.order(999_999_999_999, "JPY") }
     #expect(try await shop.run(orders: orders).totals.apple == Millionths(45))
     let row = try await shop.rows().first { $0.level == .amount && $0.currency == "JPY" }
@@ -374,17 +367,15 @@ struct TieOutRunTests {
   }
 
   @Test func theShopsUnitsAreItsPaidOrders() async throws {
-    let shop = try await Shop()
-    for date in Self.days(53) { try shop.drop(Self.sales(date), on: date) }
+    let shop = try await Shop(days: 53)
     _ = try await shop.run(orders: [Self.order(), Self.order(5_999, isBooked: false, isAwaited: true)])
     let rows = try await shop.rows().filter { $0.shop ?? .zero != .zero }
     #expect(rows.map(\.level) == [.amount, .units] && rows.map(\.shop) == [number("0.99"), .one])
   }
 
   @Test func aRenewalIsExplainedUnlessAnOrderOwnsIt() async throws {
-    let shop = try await Shop()
-    for date in Self.days(53) { try shop.drop(date == "2026-11-10" ? SampleSales() : Self.sales(date), on: date) }
-    for (index, date) in Self.days(53).enumerated() { try await shop.buy("\(index)", on: date) }
+    let shop = try await Shop(days: 53, bought: true)
+    try shop.drop(SampleSales(), on: "2026-11-10")
     try await shop.execute(
       """
       UPDATE night_audit.transactions SET is_renewal = true WHERE transaction_id = '8';
@@ -397,8 +388,7 @@ struct TieOutRunTests {
   }
 
   @Test func partialMonthsAreExcludedFromSums() async throws {
-    let shop = try await Shop()
-    for date in Self.days(53) { try shop.drop(Self.sales(date), on: date) }
+    let shop = try await Shop(days: 53)
     let gross = try await shop.gross(vendors: ["80012345"])
     // 53 days reach back to September 27.
     #expect(gross.missing.contains("2026-09") && !gross.missing.contains("2026-10") && gross.running == "2026-11")
@@ -407,15 +397,12 @@ struct TieOutRunTests {
   }
 
   @Test func everyVendorsMonthCountsBesideOtherReports() async throws {
-    let shop = try await Shop()
-    for date in Self.days(53) {
-      try shop.drop(Self.sales(date), on: date)
-      try shop.drop(Self.sales(date, units: "2"), on: date, vendor: "80099999")
-    }
+    let shop = try await Shop(days: 53)
+    for date in Self.days(53) { try shop.drop(Self.sales(date, units: "2"), on: date, vendor: "80099999") }
     var month = SampleSales()
     month.add(units: "31", day: "10/01/2026")
     month.add(type: "IA3", units: "5", day: "10/01/2026")
-    try Data(month.bytes).write(to: URL(fileURLWithPath: shop.folder + "/S_M_80012345_202610.txt"))
+    try shop.drop(month.text, named: "S_M_80012345_202610.txt")
     for vendors in [[], ["80012345"]] {
       let gross = try await shop.gross(vendors: vendors)
       #expect(gross.lines.first?.month == "2026-10" && gross.lines.first?.gross == number("92.07"))
@@ -424,8 +411,7 @@ struct TieOutRunTests {
   }
 
   @Test func aNightOfFourHundredFiles() async throws {
-    let shop = try await Shop()
-    for date in Self.days(400) { try shop.drop(Self.sales(date), on: date) }
+    let shop = try await Shop(days: 400)
     let outcome = try await shop.run()
     #expect(outcome.totals.apple == Millionths(45))
     let stored = "SELECT count(*) FROM night_audit.connect_reports WHERE state = 'reported'"
@@ -455,57 +441,52 @@ struct TieOutRunTests {
 
   /// After a manual tie-out or a failed night, the next night still reports the revised day.
   @Test func adjustmentsAreReportedUntilANightPublishesThem() async throws {
-    let shop = try await Shop()
-    for date in Self.days(45) { try shop.drop(Self.sales(date), on: date) }
+    let shop = try await Shop(days: 45)
     _ = try await shop.run()
     try await shop.publish(Self.asOf)
     try shop.drop(Self.sales("2026-11-10", units: "5"), on: "2026-11-10")
-    let adjustment = RevisedDay(day: "2026-11-10", vendor: "80012345", before: Millionths(1), now: Millionths(5))
     for hours in [22, 23, 24] {
-      #expect(try await shop.run(asOf: Self.asOf + .hours(Int64(hours))).revised == [adjustment])
+      #expect(try await shop.run(asOf: Self.asOf + .hours(Int64(hours))).revised == [Self.adjustment])
     }
     try await shop.publish(Self.asOf + .hours(24))
-    #expect(try await shop.run(asOf: Self.asOf + .hours(25)).revised == [adjustment])
+    #expect(try await shop.run(asOf: Self.asOf + .hours(25)).revised == [Self.adjustment])
     #expect(try await shop.run(asOf: Self.asOf + .hours(48)).revised == [])
   }
 
   /// Equal rows in another file are no adjustment; a changed price is one.
   @Test func anEqualReportIsNoAdjustment() async throws {
-    let shop = try await Shop()
-    for date in Self.days(45) { try shop.drop(Self.sales(date), on: date) }
+    let shop = try await Shop(days: 45)
     _ = try await shop.run()
     try await shop.publish(Self.asOf)
     var sales = Self.sales("2026-11-10")
-    let file = URL(fileURLWithPath: shop.folder + "/S_D_80012345_20261110.txt")
-    try Data(sales.bytes).write(to: file)
+    let name = "S_D_80012345_20261110.txt"
+    try shop.drop(sales.text, named: name)
     #expect(try await shop.run(asOf: Self.asOf + .hours(24)).revised == [])
     #expect(try await shop.value("SELECT count(*) FROM night_audit.connect_reports") == "46")
     sales.rows[0]["Customer Price"] = "1.99"
-    try Data(sales.bytes).write(to: file)
+    try shop.drop(sales.text, named: name)
     let revised = try await shop.run(asOf: Self.asOf + .hours(24)).revised
     #expect(revised == [RevisedDay(day: "2026-11-10", vendor: "80012345", before: .one, now: .one)])
     // App updates belong to no tie-out; app sales do.
     sales.rows[0]["Customer Price"] = "0.99"
     sales.add("GAME01", type: "7F", proceeds: "0", day: "11/10/2026", price: "0", parent: " ")
-    try Data(sales.bytes).write(to: file)
+    try shop.drop(sales.text, named: name)
     #expect(try await shop.run(asOf: Self.asOf + .hours(24)).revised == [])
     sales.rows[1]["Developer Proceeds"] = "3.50"
-    try Data(sales.bytes).write(to: file)
+    try shop.drop(sales.text, named: name)
     #expect(try await shop.run(asOf: Self.asOf + .hours(24)).revised.count == 1)
   }
 
   @Test func theNewestReportOfADayReplacesEarlierOnes() async throws {
-    let shop = try await Shop()
-    for date in Self.days(45) { try shop.drop(Self.sales(date), on: date) }
+    let shop = try await Shop(days: 45)
     #expect(try await shop.run().totals.apple == Millionths(45))
     try shop.drop(Self.sales("2026-11-10", units: "5"), on: "2026-11-10")
     let revised = try await shop.run(asOf: Self.asOf + .hours(24))
     #expect(revised.totals.apple == Millionths(48))
     // The day was tied out before, so it is an adjustment of that night only.
-    let adjustment = RevisedDay(day: "2026-11-10", vendor: "80012345", before: Millionths(1), now: Millionths(5))
-    #expect(revised.revised == [adjustment])
-    #expect(try await shop.run(asOf: Self.asOf + .hours(24)).revised == [adjustment])
-    #expect(try await shop.run(asOf: Self.asOf + .hours(25)).revised == [adjustment])
+    #expect(revised.revised == [Self.adjustment])
+    #expect(try await shop.run(asOf: Self.asOf + .hours(24)).revised == [Self.adjustment])
+    #expect(try await shop.run(asOf: Self.asOf + .hours(25)).revised == [Self.adjustment])
     try shop.drop(Self.sales("2026-11-10", units: "7"), on: "2026-11-10", vendor: "80099999")
     let outcome = try await shop.run(asOf: Self.asOf + .hours(26))
     #expect(outcome.record.incompleteReasons.contains { $0.contains("never asked, vendor 80099999") })
@@ -515,8 +496,7 @@ struct TieOutRunTests {
 
   /// A manual tie-out, or a clock ahead of time, may have a later as-of than the next night.
   @Test func theLastStoredReportCountsWhateverItsAsOf() async throws {
-    let shop = try await Shop()
-    for date in Self.days(45) { try shop.drop(Self.sales(date), on: date) }
+    let shop = try await Shop(days: 45)
     _ = try await shop.run()
     try await shop.publish(Self.asOf)
     try shop.drop(Self.sales("2026-11-10", units: "3"), on: "2026-11-10")
@@ -524,16 +504,14 @@ struct TieOutRunTests {
     try shop.drop(Self.sales("2026-11-10", units: "5"), on: "2026-11-10")
     let night = try await shop.run(asOf: Self.asOf + .hours(24))
     #expect(night.totals.apple == Millionths(48))
-    #expect(
-      night.revised == [RevisedDay(day: "2026-11-10", vendor: "80012345", before: Millionths(1), now: Millionths(5))])
+    #expect(night.revised == [Self.adjustment])
     try await shop.publish(Self.asOf + .hours(24))
     let next = try await shop.run(asOf: Self.asOf + .hours(48))
     #expect(next.totals.apple == Millionths(47) && next.revised == [])
   }
 
   @Test func aRestoredReportCountsAgain() async throws {
-    let shop = try await Shop()
-    for date in Self.days(45) { try shop.drop(Self.sales(date), on: date) }
+    let shop = try await Shop(days: 45)
     let stored = "SELECT count(*) FROM night_audit.connect_reports"
     let counted = "SELECT sum(units)::integer FROM night_audit.connect_sales_current WHERE name = '2026-11-10'"
     for units in ["3", "33", "3", "3"] {
@@ -542,22 +520,19 @@ struct TieOutRunTests {
       #expect(try await shop.value(counted) == units)
     }
     #expect(try await shop.value(stored) == "47")
-    let other = URL(fileURLWithPath: shop.folder + "/S_D_80012345_20261110.txt")
-    try Data(Self.sales("2026-11-10", units: "5").bytes).write(to: other)
+    try shop.drop(Self.sales("2026-11-10", units: "5").text, named: "S_D_80012345_20261110.txt")
     for _ in 0..<2 {
       _ = try await shop.run()
       #expect(try await shop.value(stored) == "48")
     }
-    try FileManager.default.removeItem(at: other)
+    try FileManager.default.removeItem(atPath: shop.folder + "/S_D_80012345_20261110.txt")
     _ = try await shop.run()
     #expect(try await shop.value(stored) == "49")
   }
 
   /// A re-run regards its last days as young, but later nights have judged them and do not compare them again.
   @Test func aRepeatedTieOutKeepsRowsOfLaterNights() async throws {
-    let shop = try await Shop()
-    for date in Self.days(53) { try shop.drop(Self.sales(date, units: date == "2026-11-17" ? "3" : "1"), on: date) }
-    for (index, date) in Self.days(53).enumerated() { try await shop.buy("\(index)", on: date) }
+    let shop = try await Shop(days: 53, bought: true, units: ["2026-11-17": "3"])
     func unexplained(_ rows: [TieOutRow]) -> Millionths {
       var totals = TieOutTotals()
       for row in rows { totals.add(row) }
@@ -627,13 +602,12 @@ struct TieOutRunTests {
   /// Without this reason, the missing comparison would go unnoticed.
   @Test func anInvalidPaymentsFileIsAReasonForIncompleteness() async throws {
     let shop = try await Shop()
-    let path = shop.folder + "/payments 2026.csv"
     let columns = [
       "fiscal_period", "currency", "earned", "taxes_adjustments", "balance_forward", "owed", "exchange_rate",
       "bank_currency", "proceeds", "paid_on",
     ]
     func reasons(_ header: String) async throws -> [String] {
-      try Data((header + "\n").utf8).write(to: URL(fileURLWithPath: path))
+      try shop.drop(header + "\n", named: "payments 2026.csv")
       return try await shop.run().record.incompleteReasons.filter { $0.hasPrefix("payments") }
     }
     #expect(try await reasons(columns.joined(separator: ";")).count == 1)
@@ -644,10 +618,9 @@ struct TieOutRunTests {
 
   /// The day is not printed, but findings and sums of its fiscal period are missing.
   @Test func uncomparedOlderDaysAreReportedEveryNight() async throws {
-    let shop = try await Shop()
-    for date in Self.days(80) { try shop.drop(Self.sales(date), on: date) }
+    let shop = try await Shop(days: 80)
     let old = Self.days(80)[60]
-    try Data("no report\n".utf8).write(to: URL(fileURLWithPath: shop.folder + "/S_D_80012345_20260919.txt.gz"))
+    try shop.drop("no report\n", named: "S_D_80012345_20260919.txt.gz")
     #expect(old == "2026-09-19")
     for _ in 0..<2 {
       let reasons = try await shop.run().record.incompleteReasons
@@ -693,16 +666,12 @@ struct TieOutRunTests {
       for (index, date) in Self.days(20).enumerated() { try await shop.buy("\(index)", on: date) }
       var days = Self.days(45)
       if isReversed { days.reverse() }
-      let session = try await PostgresSession.connect(shop.conninfo, applicationName: "tie-out tests")
       for date in days {
         let bytes = Self.sales(date, units: date.hasSuffix("3") ? "2" : "1").bytes
         let report = ConnectReport(
           vendor: "80012345", kind: .sales, frequency: "DAILY", name: date, version: "1_0", source: .api)
-        _ = try await session.withConnection {
-          try ConnectReportTable.store(bytes, as: report, asOf: Self.asOf, on: $0)
-        }
+        try await shop.withConnection { _ = try ConnectReportTable.store(bytes, as: report, asOf: Self.asOf, on: $0) }
       }
-      await session.close()
       _ = try await shop.run()
       pictures.append(try await shop.rows())
     }
@@ -717,9 +686,8 @@ struct TieOutRunTests {
     try shop.drop(Self.sales("2026-11-11"), on: "2026-11-11")
     _ = try await shop.run()
     let report = ConnectReport(vendor: "80012345", kind: .sales, frequency: "DAILY", name: "2026-11-11", source: .api)
-    let session = try await PostgresSession.connect(shop.conninfo, applicationName: "tie-out tests")
     let old = ConnectReport(vendor: "80012345", kind: .sales, frequency: "DAILY", name: "2026-09-01", source: .api)
-    try await session.withConnection {
+    try await shop.withConnection {
       try ConnectReportTable.store(report, state: .pending, asOf: Self.asOf + .hours(24), on: $0)
       for night in 1...5 {
         for (report, isOurs) in [(report, true), (report, false), (old, true)] {
@@ -728,7 +696,6 @@ struct TieOutRunTests {
         }
       }
     }
-    await session.close()
     let state = "SELECT state FROM night_audit.connect_reports_current WHERE name = "
     #expect(try await shop.value(state + "'2026-11-10'") == "zero")
     #expect(try await shop.value(state + "'2026-11-11'") == "reported")
@@ -736,9 +703,8 @@ struct TieOutRunTests {
   }
 
   @Test func everyDayWithoutSalesHasItsReport() async throws {
-    let shop = try await Shop()
-    let empty = ["2026-11-09", "2026-11-10"]
-    for date in Self.days(53) { try shop.drop(empty.contains(date) ? SampleSales() : Self.sales(date), on: date) }
+    let shop = try await Shop(days: 53)
+    for date in ["2026-11-09", "2026-11-10"] { try shop.drop(SampleSales(), on: date) }
     let zeros = "SELECT count(*) FROM night_audit.connect_reports WHERE state = 'zero'"
     for _ in 0..<2 {
       let outcome = try await shop.run()
@@ -762,17 +728,13 @@ struct TieOutRunTests {
 
   /// Prices in a subscription report are no amounts of sales.
   @Test func otherReportKindsAreIgnored() async throws {
-    let shop = try await Shop()
-    for date in Self.days(53) { try shop.drop(Self.sales(date), on: date) }
-    for (index, date) in Self.days(53).enumerated() { try await shop.buy("\(index)", on: date) }
+    let shop = try await Shop(days: 53, bought: true)
     let without = try await shop.run()
     let subscriptions = """
       App Name\tSubscription Name\tCustomer Price\tCustomer Currency\tDeveloper Proceeds\tActive Standard Price Subscriptions
       Game\tgems60\t0.99\tUSD\t0.70\t4000
       """
-    for name in ["Subscription_80012345_20261118.txt", "read me.txt"] {
-      try Data(subscriptions.utf8).write(to: URL(fileURLWithPath: shop.folder + "/" + name))
-    }
+    for name in ["Subscription_80012345_20261118.txt", "read me.txt"] { try shop.drop(subscriptions, named: name) }
     let with = try await shop.run()
     #expect(with.totals.apple == without.totals.apple && with.totals.unexplained == without.totals.unexplained)
     #expect(with.isComplete, "\(with.record.incompleteReasons)")
@@ -782,14 +744,10 @@ struct TieOutRunTests {
   @Test func regionalFinanceReportsAreNotConsolidatedOnes() async throws {
     let shop = try await Shop()
     let files = "SELECT string_agg(file_name, ' ' ORDER BY report_id) FROM night_audit.connect_reports"
-    for region in ["EU", "US"] {
-      try Data(FinanceReportTests.financial.utf8)
-        .write(to: URL(fileURLWithPath: shop.folder + "/80012345_0226_\(region).txt"))
-    }
+    for region in ["EU", "US"] { try shop.drop(FinanceReportTests.financial, named: "80012345_0226_\(region).txt") }
     _ = try await shop.run()
     #expect(try await shop.value(files) == "")
-    try Data(FinanceReportTests.financial.utf8)
-      .write(to: URL(fileURLWithPath: shop.folder + "/80012345_0226_ZZ.txt"))
+    try shop.drop(FinanceReportTests.financial, named: "80012345_0226_ZZ.txt")
     _ = try await shop.run()
     #expect(try await shop.value(files) == "80012345_0226_ZZ.txt")
   }
