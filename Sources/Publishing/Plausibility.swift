@@ -299,7 +299,6 @@ extension FindingKind {
   }
 }
 
-/// Decides if a night must be released by a person.
 package struct Plausibility: Hashable, Sendable {
   package struct EarlierNights: Hashable, Sendable {
     package var orders: Int

@@ -16,7 +16,6 @@ struct WrittenRows {
   /// Adjusted orders by business day.
   var adjustedOrders: [String: Int] = [:]
 
-  /// The highest refund rates.
   private(set) var refundRates: (products: [RefundRate], users: [RefundRate]) = ([], [])
 
   mutating func add(product name: String, _ currency: Currency, _ sums: Totals.Line) {

@@ -10,7 +10,6 @@ package struct Chart: Sendable {
 
   package let kind: Kind
   package let title: String
-  /// The name of the series.
   package let name: String
   package let categories: SheetRange
   package let values: SheetRange

@@ -2,7 +2,6 @@ import AppStore
 import Logging
 import Run
 
-/// Delivers to one target with retries.
 package struct Attempts {
   let target: DispatchTarget
   let what: String

@@ -3,7 +3,6 @@ import Postgres
 import Reconciliation
 import Run
 
-/// The delivery of a report to one target.
 package struct Dispatch: Hashable, Sendable, Encodable {
   package var target: String
   package var directory: String

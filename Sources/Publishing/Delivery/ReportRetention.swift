@@ -35,7 +35,6 @@ package struct ReportRetention {
 
 /// The report folders below `report.directory` that known runs made. Other files and links are ignored.
 package struct ReportDirectory {
-  /// The subdirectories with report folders.
   static let places = ["held", "ad-hoc"]
 
   package let directory: String
@@ -51,7 +50,6 @@ package struct ReportDirectory {
   /// The runs that `run.json` names in any folder, known or unknown.
   package var makers: Set<String> { Set(Self.strangers(in: directory, KnownRuns()).map(\.runId)) }
 
-  /// The report folders of runs that are not known.
   static func strangers(in directory: String, _ known: KnownRuns) -> [(path: String, runId: String)] {
     var found: [(path: String, runId: String)] = []
     for path in paths(in: directory) {

@@ -8,7 +8,6 @@ import Run
 import Subprocess
 import SystemPackage
 
-/// Makes one delivery attempt to a target.
 package struct ReportSender: Sendable {
   /// A failed delivery. The message is safe to log, because it contains no configuration.
   package struct Failure: Error, CustomStringConvertible {

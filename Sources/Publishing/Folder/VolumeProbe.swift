@@ -4,7 +4,6 @@ import Glibc
 import Reconciliation
 import Run
 
-/// Tries the operations of publishing on a volume.
 package struct VolumeProbe {
   package enum Replacement: Hashable, Sendable {
     case exchanges

@@ -2,7 +2,6 @@ import CSystemCalls
 import Crypto
 import Glibc
 
-/// A finished file of a report.
 package struct ReportFile: Hashable, Sendable {
   package var name: String
   package var bytes: Int

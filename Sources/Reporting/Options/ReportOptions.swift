@@ -1,7 +1,6 @@
 import Foundation
 import Reconciliation
 
-/// A file format of a report.
 package enum ReportFormat: String, Hashable, CaseIterable, Sendable {
   case csv
   /// Second files for a double click in Excel, `orders.excel.csv`. Implies ``csv``.

@@ -1,8 +1,6 @@
 import Reconciliation
 
-/// The days of a report: one, or a range.
 package struct ReportPeriod: Hashable, Sendable {
-  /// Such as `2026-11-01`.
   package var since: String
   package var until: String
   package var start: Instant

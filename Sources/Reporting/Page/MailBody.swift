@@ -1,4 +1,3 @@
-/// The content of a mail, as plain text and as HTML.
 package struct MailBody {
   package enum NoticeTone { case good, warning, bad }
 

@@ -1,7 +1,6 @@
 import Foundation
 import Reconciliation
 
-/// The summary of a report as a mail.
 package struct SummaryMail {
   private let summary: SummaryDocument
   private let folder: String

@@ -71,7 +71,6 @@ struct CellFormats {
 }
 
 extension CellStyle {
-  /// The style with one other property.
   func with<Value>(_ property: WritableKeyPath<CellStyle, Value>, _ value: Value) -> CellStyle {
     var style = self
     style[keyPath: property] = value

@@ -40,7 +40,6 @@ struct SummaryCells {
   var firstDay: CellReference?
   var lastDay: CellReference?
   var closing: [Currency: CellReference] = [:]
-  /// The currencies of the journal.
   var journal: [Currency: CellReference] = [:]
 }
 

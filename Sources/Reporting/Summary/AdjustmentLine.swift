@@ -28,7 +28,6 @@ struct AdjustmentLine: Codable {
 }
 
 extension Adjustment {
-  /// Titles of the counts and amounts of a line.
   static let titles = [
     "Orders reported", "Orders now", "Orders changed", "Amount reported", "Amount now", "Amount changed",
   ]

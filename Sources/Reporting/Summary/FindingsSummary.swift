@@ -3,7 +3,6 @@ import Reconciliation
 /// The movement of findings since the last complete night, and the open findings.
 package struct FindingsSummary: Sendable {
   package private(set) var byKind: [FindingKind: Stake] = [:]
-  /// Findings of one kind, severity and currency.
   package struct Line: Hashable, Sendable {
     package var kind: FindingKind
     package var severity: Severity
@@ -37,7 +36,6 @@ package struct FindingsSummary: Sendable {
   /// Findings first seen or reopened since.
   package var new = 0
   package var closed = 0
-  /// The movement of the amount at risk.
   package var rollForward = RollForward()
   /// Findings that opened and closed since.
   package private(set) var passing = Stake()

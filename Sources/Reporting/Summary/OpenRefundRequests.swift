@@ -1,7 +1,6 @@
 import Foundation
 import Reconciliation
 
-/// The open refund requests of customers, and their deadlines for an answer to Apple.
 struct OpenRefundRequests {
   private var count = 0
   private var passed = 0

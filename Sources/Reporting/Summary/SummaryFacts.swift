@@ -70,7 +70,6 @@ package struct SummaryFacts: Sendable {
     }
   }
 
-  /// Shows the times in sentences as local ones.
   mutating func showLocalTimes(_ clock: inout LocalClock) {
     incompleteReasons = incompleteReasons.map { clock.localTimes(in: $0) }
     changes.showLocalTimes(&clock)
@@ -134,7 +133,6 @@ package struct SettingText: Hashable, Sendable {
   }
 }
 
-/// The amounts of one night.
 package struct Night: Sendable {
   /// The period's last day, `2026-11-19`.
   package var date: String

@@ -1,7 +1,6 @@
 import Foundation
 import Reconciliation
 
-/// The result of the tie-out for the summary.
 package struct TieOutFacts: Sendable {
   package struct Day: Hashable, Sendable {
     package var date: String

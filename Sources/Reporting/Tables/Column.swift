@@ -66,7 +66,6 @@ enum ColumnType: Hashable, Sendable {
 
 struct ColumnHead: Hashable, Sendable {
   let name: String
-  /// The header of the sheet.
   let title: String
   let type: ColumnType
   let width: Double

@@ -7,17 +7,13 @@ enum ReportTable: Int, CaseIterable {
   case findings, periodFindings, changes, days, tieOut, settlement, products, users, amounts, refunds, refundRequests,
     journal, sandbox, receipts, orders, stripeImport
 
-  /// The fixed properties of a table.
   struct Shape: Sendable {
-    /// The title on the tab.
     let title: StaticString
     /// The Excel table name on the first sheet; further sheets append a number.
     let formulaName: StaticString
     /// nil for a table without a file.
     let fileName: String?
-    /// The meaning of a row.
     let meaning: String
-    /// A sentence for readers of the sheet.
     let sheetNote: String
     let primaryKey: [String]
     /// True if rows may lack a part of the key, or share it.
@@ -34,12 +30,10 @@ enum ReportTable: Int, CaseIterable {
     /// Number of printed columns from the left; nil for all.
     var printedColumns: Int?
     var takesEntries = false
-    /// A sentence on the sheet if it has no rows.
     var emptyNote: String?
     /// A remark on its amounts besides ``moneyRule``.
     var moneyNote = ""
     var tabColour = Palette.grey
-    /// The footer of every printed page.
     var pageNote: StaticString = "&LCustomer amounts as recorded, not proceeds&RPage &P of &N"
 
     /// The key that machines may enforce; empty if rows may violate it.
@@ -85,7 +79,6 @@ enum ReportTable: Int, CaseIterable {
 
   var fileName: String? { shape.fileName }
 
-  /// The name of the file for Excel.
   static func excelFileName(_ name: String) -> String { String(name.prefix { $0 != "." }) + ".excel.csv" }
 
   /// The sheet of a table, or a continuation of it.
@@ -100,7 +93,6 @@ enum ReportTable: Int, CaseIterable {
     return first + columns.indices.filter { !first.contains($0) }
   }
 
-  /// The remark on amounts of every table.
   static let moneyRule =
     "Customer amount as the shop recorded it, in the currency of the row. "
     + "Not Apple's proceeds, and not for revenue recognition."

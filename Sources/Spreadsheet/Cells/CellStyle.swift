@@ -54,7 +54,6 @@ package struct CellStyle: Hashable, Sendable {
 
   package init() {}
 
-  /// Creates a style from the default one: `CellStyle { $0.isBold = true }`.
   package init(_ change: (inout CellStyle) -> Void) {
     self.init()
     change(&self)

@@ -71,7 +71,6 @@ package struct WorkbookReader: ~Copyable {
     }
   }
 
-  /// Returns which of the requested columns a sheet has.
   package func columns(
     of sheet: String, among columns: [String], key: String
   ) throws(WorkbookReadError) -> Set<String> {

@@ -16,7 +16,6 @@ package struct PrintSetup: Sendable {
 
   package init() {}
 
-  /// Creates settings from the default ones: `PrintSetup { $0.isLandscape = true }`.
   package init(_ change: (inout PrintSetup) -> Void) {
     self.init()
     change(&self)

@@ -93,7 +93,6 @@ extension ProductSides {
     if restored[purchase].map(sale.isBetter) ?? true { restored[purchase] = sale }
   }
 
-  /// Adds purchases that are known only from restores.
   var withRestoredSales: ProductSides {
     if restored.isEmpty { return self }
     var sides = self

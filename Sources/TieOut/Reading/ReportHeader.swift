@@ -1,6 +1,5 @@
 import Reconciliation
 
-/// A column of one report.
 struct ReportColumn {
   /// In messages about its fields.
   let name: String

@@ -4,7 +4,6 @@ import Postgres
 import Reconciliation
 import Run
 
-/// Identity, source and result of a stored report.
 package struct ConnectReport: Hashable, Sendable {
   package enum Kind: String, Hashable, Sendable {
     case sales = "SALES"
@@ -38,7 +37,6 @@ package struct ConnectReport: Hashable, Sendable {
   fileprivate var key: [PostgresValue] { [.text(vendor), .text(kind.rawValue), .text(frequency), .text(name)] }
 }
 
-/// Reads and writes `connect_reports`, `connect_sales` and `connect_settlements`.
 package enum ConnectReportTable {
   package struct Known: Hashable, Sendable {
     package var state: DownloadState
@@ -55,7 +53,6 @@ package enum ConnectReportTable {
     }
   }
 
-  /// Reports of one kind, by name and vendor.
   package static func known(
     _ kind: ConnectReport.Kind, frequency: String, on connection: borrowing BlockingConnection
   ) throws(PostgresError) -> [String: [String: Known]] {

@@ -6,7 +6,6 @@ import Postgres
 import Reconciliation
 import Run
 
-/// The result of a tie-out.
 package struct TieOutOutcome: Sendable {
   package var record: TieOutTable.Record
   package var totals: TieOutTotals
@@ -272,7 +271,6 @@ package struct TieOutRun: Sendable {
   }
 }
 
-/// A number for people.
 private func shown(_ number: some CustomStringConvertible) -> String { Money.grouped(number.description) }
 
 /// Product names from the optional relation `products`.

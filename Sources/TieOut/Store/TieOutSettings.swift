@@ -2,9 +2,7 @@ import AppStore
 import Reconciliation
 import Run
 
-/// The configuration of the tie-out.
 package struct TieOutSettings: Sendable {
-  /// Key and URL of the App Store Connect API.
   package struct Connect: Sendable {
     package var credentials: ConnectCredentials
     package var vendors: [String]

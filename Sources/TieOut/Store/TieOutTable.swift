@@ -2,7 +2,6 @@ import Postgres
 import Reconciliation
 import Streams
 
-/// Reads and writes `tie_out_rows`, `tie_out_periods` and `tie_outs`.
 package enum TieOutTable {
   private static let keyColumns = ["level", "app", "product_id", "day", "country", "currency", "class"]
   private static let amountColumns =
@@ -164,7 +163,6 @@ package enum TieOutTable {
 
   // MARK: - Tie-outs
 
-  /// The result of a tie-out besides its rows.
   package struct Record: Hashable, Sendable {
     package var asOf: Instant
     package var days: ClosedRange<ReportDay>
@@ -187,7 +185,6 @@ package enum TieOutTable {
       ])
   }
 
-  /// The newest tie-out up to an as-of.
   package static func newest(
     asOf: Instant, on connection: borrowing BlockingConnection
   ) throws(PostgresError) -> Record? {

@@ -6,7 +6,6 @@ import Streams
 
 /// Compares units, countries and amounts. Merges three streams by product, one product in memory at a time.
 struct UnitsComparison {
-  /// The key that orders are summed by.
   private struct OrderSumKey: Hashable {
     var app: String
     var day: ReportDay

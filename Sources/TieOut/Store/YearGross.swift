@@ -113,7 +113,6 @@ struct MonthReports {
     return sources == Sources() ? nil : sources
   }
 
-  /// The daily reports of a month that has not ended.
   func running(_ days: ClosedRange<ReportDay>) -> Sources { Sources(daily: vendors(of: days)) }
 
   private func vendors(of days: ClosedRange<ReportDay>) -> [String] {

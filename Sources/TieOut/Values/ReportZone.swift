@@ -5,7 +5,6 @@ import Reconciliation
 package struct ReportZone: Sendable {
   private let calendar: Calendar
 
-  /// nil for an unknown name.
   package init?(_ name: String) {
     guard let zone = TimeZone(identifier: name) else { return nil }
     var calendar = Calendar(identifier: .gregorian)

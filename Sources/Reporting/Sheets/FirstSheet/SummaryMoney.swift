@@ -99,7 +99,6 @@ extension SummaryPage {
     row += 1
   }
 
-  /// The highest refund rates by product and by user.
   mutating func writeRefundRates(_ facts: SummaryFacts) throws(SpreadsheetError) {
     let (products, users) = facts.refundRates
     if products.isEmpty { return }
@@ -124,7 +123,6 @@ extension SummaryPage {
     row += 1
   }
 
-  /// Debits and credits of the journal by currency.
   mutating func writeJournal(_ sheets: TableFormulas) throws(SpreadsheetError) {
     guard let journal = sheets[.journal], journal.rowCount > 0 else { return }
     try heading("Journal")

@@ -7,7 +7,6 @@ struct SummaryPage {
   let formats: SummaryFormats
   let options: ReportOptions
   let summaryDigest: String
-  /// The next row, counted from 0.
   var row = 0
 
   /// The row of tiles. It is written last, because it refers to the controls.

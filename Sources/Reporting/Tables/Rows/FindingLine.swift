@@ -1,6 +1,5 @@
 import Reconciliation
 
-/// A row of `findings.csv`.
 struct FindingLine: TableRow {
   let reported: ReportedFinding
   let asOf: Instant

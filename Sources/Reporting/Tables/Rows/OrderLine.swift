@@ -1,6 +1,5 @@
 import Reconciliation
 
-/// A row of `orders.csv`.
 package struct OrderLine: TableRow, Hashable {
   package enum Amount: Hashable, Sendable {
     case money(Money)

@@ -1,6 +1,5 @@
 import Reconciliation
 
-/// A row of `receipts.csv`.
 struct ReceiptLine: TableRow {
   let receipt: Receipt
 

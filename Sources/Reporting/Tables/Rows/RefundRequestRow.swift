@@ -2,13 +2,10 @@ import Reconciliation
 
 /// An open refund request of a customer, with the facts that Apple asks the shop for.
 package struct RefundRequestRow: Hashable, Sendable {
-  /// Apple's transaction ID.
   package var transactionId: Identifier
-  /// The order that owns the transaction.
   package var orderId: Identifier?
   /// The user of that order; without an order the user whose receipt or token leads to the transaction.
   package var userId: Identifier?
-  /// App Store product identifier.
   package var productId: Identifier
   /// The amount paid; nil where no record states it.
   package var paid: Money?

@@ -6,7 +6,6 @@ package struct SandboxRow: Hashable, Sendable {
   package var productId: Identifier
   package var currency: Currency
   package var orders: Int
-  /// The sum in minor units.
   package var minorUnits: Int128
   /// True if the user is in `audit.testUsers`.
   package var isAllowed: Bool

@@ -1,6 +1,5 @@
 import Reconciliation
 
-/// A row of `users.csv`.
 struct UserLine: TableRow {
   let key: Totals.UserKey
   let sums: DispositionSums
@@ -25,7 +24,6 @@ struct UserLine: TableRow {
     ] + DispositionSums.columns { $0.sums }
 }
 
-/// A row of `amounts.csv`.
 struct PricePointLine: TableRow {
   let key: Totals.PricePoint
   let app: String?
@@ -56,7 +54,6 @@ struct PricePointLine: TableRow {
     ] + DispositionSums.columns { $0.sums } + [.app { $0.app }]
 }
 
-/// A row of `products.csv`.
 struct ProductLine: TableRow {
   let app: String?
   let key: Totals.ProductKey
