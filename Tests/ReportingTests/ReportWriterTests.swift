@@ -4,7 +4,6 @@ import Testing
 
 @testable import Reporting
 
-@Suite("Report writer")
 struct ReportWriterTests {
   private func sample() throws -> SampleReport {
     var report = try SampleReport()
@@ -31,8 +30,7 @@ struct ReportWriterTests {
     "report.html", "sandbox.csv", "summary.json", "users.csv",
   ]
 
-  @Test("The writer returns every file with its size and rows, and `sha256sum -c` confirms the hashes")
-  func sums() throws {
+  @Test func theWriterReturnsEveryFileWithItsSizeAndRowsAndSha256sumCConfirmsTheHashes() throws {
     try withTemporaryDirectory { directory in
       let files = try sample().write(to: directory)
       #expect(files.map(\.name) == names)
@@ -50,8 +48,7 @@ struct ReportWriterTests {
     }
   }
 
-  @Test("Equal facts give equal bytes in any directory")
-  func repeatable() throws {
+  @Test func equalFactsGiveEqualBytesInAnyDirectory() throws {
     let report = try sample()
     try withTemporaryDirectory { first in
       try withTemporaryDirectory { second in
@@ -61,8 +58,8 @@ struct ReportWriterTests {
     }
   }
 
-  @Test("Only the files of the configured format are written", arguments: ReportFormat.allCases)
-  func formats(_ format: ReportFormat) throws {
+  @Test(arguments: ReportFormat.allCases)
+  func onlyTheFilesOfTheConfiguredFormatAreWritten(_ format: ReportFormat) throws {
     var report = try sample()
     report.options.formats = [format]
     try withTemporaryDirectory { directory in
@@ -81,8 +78,7 @@ struct ReportWriterTests {
     }
   }
 
-  @Test("Unbalanced totals end the report before its sums, summary and workbook are written")
-  func unbalanced() throws {
+  @Test func unbalancedTotalsEndTheReportBeforeItsSumsSummaryAndWorkbookAreWritten() throws {
     var report = try sample()
     report.totals.read(report.judgements[0].row)
     report.summary.findings.opening += 1
@@ -103,8 +99,7 @@ struct ReportWriterTests {
     }
   }
 
-  @Test("A missing directory and one with a report are errors that name the file")
-  func cannotWrite() throws {
+  @Test func aMissingDirectoryAndOneWithAReportAreErrorsThatNameTheFile() throws {
     let report = try sample()
     try withTemporaryDirectory { directory in
       #expect(throws: ReportError.cannotWrite(file: "findings.csv", systemError: ENOENT)) {
@@ -119,8 +114,7 @@ struct ReportWriterTests {
     #expect(full.contains("report.html") && full.contains("free space") && full.contains("report.directory"))
   }
 
-  @Test("A report without rows has every file")
-  func empty() throws {
+  @Test func aReportWithoutRowsHasEveryFile() throws {
     let report = try SampleReport()
     try withTemporaryDirectory { directory in
       let files = try report.write(to: directory)

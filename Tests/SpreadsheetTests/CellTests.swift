@@ -1,10 +1,9 @@
 import Spreadsheet
 import Testing
 
-@Suite("Cells")
 struct CellTests {
-  @Test("cells of every kind are read back unchanged", arguments: [Workbook.Storage.streamed, .inMemory])
-  func kinds(storage: Workbook.Storage) throws {
+  @Test(arguments: [Workbook.Storage.streamed, .inMemory])
+  func cellsOfEveryKindAreReadBackUnchanged(storage: Workbook.Storage) throws {
     let read = try roundTrip { workbook in
       let sheet = try workbook.addSheet(named: "Kinds", storage: storage)
       let money = try workbook.addFormat(CellStyle { $0.numberFormat = "#,##0.000" })
@@ -39,8 +38,7 @@ struct CellTests {
     #expect(cells["K1"]?.isBold == true)
   }
 
-  @Test("identifiers of 19 digits are read back as text")
-  func longIdentifiers() throws {
+  @Test func identifiersOf19DigitsAreReadBackAsText() throws {
     let identifiers = (0..<50).map { "9\(String(repeating: "0", count: 15))\(100 + $0)" }
     let read = try roundTrip { workbook in
       let sheet = try workbook.addSheet(named: "Orders", storage: .streamed)
@@ -50,8 +48,7 @@ struct CellTests {
     #expect(identifiers.indices.map { sheet.cells["A\($0 + 1)"]?.text } == identifiers)
   }
 
-  @Test("cells that Excel would change or reject are errors")
-  func refuses() throws {
+  @Test func cellsThatExcelWouldChangeOrRejectAreErrors() throws {
     let cases: [(String, SpreadsheetError.Code, (Sheet) throws -> Void)] = [
       ("NaN", .notFinite, { try $0.writeNumber(.nan, row: 1, column: 1) }),
       ("infinity", .notFinite, { try $0.writeNumber(-.infinity, row: 1, column: 1) }),
@@ -76,8 +73,7 @@ struct CellTests {
     }
   }
 
-  @Test("the last row and column can be written")
-  func lastCell() throws {
+  @Test func theLastRowAndColumnCanBeWritten() throws {
     let read = try roundTrip { workbook in
       let sheet = try workbook.addSheet(named: "Corner", storage: .streamed)
       try sheet.writeText("corner", row: 1_048_575, column: 16_383)
@@ -86,7 +82,6 @@ struct CellTests {
   }
 
   @Test(
-    "dates and times have Excel's serial numbers",
     arguments: [
       (-2_208_988_800, 1.0),
       (-2_203_977_600, 59),
@@ -94,7 +89,7 @@ struct CellTests {
       (-2_203_891_200, 61), (0, 25_569), (951_782_400, 36_585), (1_735_646_400, 45_657.5),
       (253_402_214_400, 2_958_465),
     ] as [(Int64, Double)])
-  func serialNumbers(seconds: Int64, serial: Double) throws {
+  func datesAndTimesHaveExcelsSerialNumbers(seconds: Int64, serial: Double) throws {
     let read = try roundTrip { workbook in
       let sheet = try workbook.addSheet(named: "Days", storage: .streamed)
       try sheet.writeDateTime(
@@ -103,9 +98,8 @@ struct CellTests {
     #expect(try read.sheet("Days").cells["A1"]?.number == serial)
   }
 
-  @Test(
-    "times before 1900 and after 9999 are refused", arguments: [.min, -2_208_988_801, 253_402_300_800, .max] as [Int64])
-  func impossibleDates(seconds: Int64) throws {
+  @Test(arguments: [.min, -2_208_988_801, 253_402_300_800, .max] as [Int64])
+  func timesBefore1900AndAfter9999AreRefused(seconds: Int64) throws {
     try withTemporaryDirectory { directory in
       let workbook = try Workbook(in: directory)
       let sheet = try workbook.addSheet(named: "Days", storage: .streamed)

@@ -2,7 +2,6 @@ import Foundation
 import Spreadsheet
 import Testing
 
-@Suite("The file as a whole")
 struct FileTests {
   private func write(to workbook: borrowing Workbook) throws {
     let sheet = try workbook.addSheet(named: "Summary", storage: .inMemory)
@@ -20,8 +19,7 @@ struct FileTests {
     try workbook.addChart(chart, to: sheet, row: 0, column: 3)
   }
 
-  @Test("equal workbooks have equal bytes in any directory")
-  func reproducible() throws {
+  @Test func equalWorkbooksHaveEqualBytesInAnyDirectory() throws {
     let files = try (0..<2).map { _ in
       try withTemporaryDirectory { directory in
         let workbook = try Workbook(in: directory)
@@ -34,8 +32,7 @@ struct FileTests {
     #expect(files[0].count > 5_000)
   }
 
-  @Test("the time of creation is the given one")
-  func creationTime() throws {
+  @Test func theTimeOfCreationIsTheGivenOne() throws {
     for created: Int64 in [1, 1_763_510_400, 4_102_444_800] {
       let read = try roundTrip(properties: DocumentProperties(created: created)) { workbook in
         _ = try workbook.addSheet(named: "Orders", storage: .streamed)
@@ -45,8 +42,7 @@ struct FileTests {
     }
   }
 
-  @Test("document properties are read back")
-  func properties() throws {
+  @Test func documentPropertiesAreReadBack() throws {
     let properties = DocumentProperties(
       title: "Night audit <2026-11-19> & more", subject: "Orders", author: "night-audit",
       comments: "Ünïcode", created: 1_763_510_400, custom: [("run_id", "01J & co"), ("snapshot", "0000-01")])
@@ -57,8 +53,7 @@ struct FileTests {
     #expect(read.custom == ["run_id": "01J & co", "snapshot": "0000-01"])
   }
 
-  @Test("properties beyond the file format are rejected")
-  func refusedProperties() throws {
+  @Test func propertiesBeyondTheFileFormatAreRejected() throws {
     let cases: [(DocumentProperties, SpreadsheetError.Code)] = [
       (DocumentProperties(created: 0), .parameterNotAllowed),
       (DocumentProperties(title: String(repeating: "a", count: 256), created: 1), .textTooLong),
@@ -74,17 +69,15 @@ struct FileTests {
   }
 
   @Test(
-    "cell references are Excel's",
     arguments: [
       (0, 0, "A1"), (0, 25, "Z1"), (9, 26, "AA10"), (0, 701, "ZZ1"), (0, 702, "AAA1"),
       (1_048_575, 16_383, "XFD1048576"),
     ] as [(Int, Int, String)])
-  func cellNames(row: Int, column: Int, name: String) {
+  func cellReferencesAreExcels(row: Int, column: Int, name: String) {
     #expect(CellReference(row: row, column: column).a1 == name)
   }
 
-  @Test("errors state the operation and the cell, but no content")
-  func errorDescriptions() throws {
+  @Test func errorsStateTheOperationAndTheCellButNoContent() throws {
     try withTemporaryDirectory { directory in
       let workbook = try Workbook(in: directory)
       let sheet = try workbook.addSheet(named: "Orders", storage: .streamed)

@@ -1,7 +1,6 @@
 import Spreadsheet
 import Testing
 
-@Suite("Hostile text in cells")
 struct HostileTextTests {
   /// Texts that must be read back unchanged.
   static let texts: [String] = controls + others
@@ -45,8 +44,8 @@ struct HostileTextTests {
       String(repeating: "😀", count: 16_383), String(repeating: "\u{1}", count: 4_681),
     ]
 
-  @Test("text is read back unchanged from both kinds of sheets", arguments: [Workbook.Storage.streamed, .inMemory])
-  func roundTrips(storage: Workbook.Storage) throws {
+  @Test(arguments: [Workbook.Storage.streamed, .inMemory])
+  func textIsReadBackUnchangedFromBothKindsOfSheets(storage: Workbook.Storage) throws {
     let texts = Self.texts
     #expect(texts.count >= 100)
     let read = try roundTrip { workbook in
@@ -63,19 +62,17 @@ struct HostileTextTests {
     }
   }
 
-  @Test(
-    "text beyond the file format is rejected",
-    arguments: [
-      ("NUL alone", "\0", SpreadsheetError.Code.textNotRepresentable),
-      ("NUL inside", "a\0b", .textNotRepresentable),
-      ("NUL at the end", "a\0", .textNotRepresentable),
-      ("NUL behind an escape", "_x0041_\0", .textNotRepresentable),
-      ("one too many", String(repeating: "a", count: 32_768), .textTooLong),
-      ("one too many, accented", String(repeating: "é", count: 32_768), .textTooLong),
-      ("one pair too many, as Excel counts", String(repeating: "😀", count: 16_384), .textTooLong),
-      ("too long once escaped", String(repeating: "\u{1}", count: 4_682), .textTooLong),
-    ])
-  func refuses(name: String, text: String, expected: SpreadsheetError.Code) throws {
+  @Test(arguments: [
+    ("NUL alone", "\0", SpreadsheetError.Code.textNotRepresentable),
+    ("NUL inside", "a\0b", .textNotRepresentable),
+    ("NUL at the end", "a\0", .textNotRepresentable),
+    ("NUL behind an escape", "_x0041_\0", .textNotRepresentable),
+    ("one too many", String(repeating: "a", count: 32_768), .textTooLong),
+    ("one too many, accented", String(repeating: "é", count: 32_768), .textTooLong),
+    ("one pair too many, as Excel counts", String(repeating: "😀", count: 16_384), .textTooLong),
+    ("too long once escaped", String(repeating: "\u{1}", count: 4_682), .textTooLong),
+  ])
+  func textBeyondTheFileFormatIsRejected(name: String, text: String, expected: SpreadsheetError.Code) throws {
     try withTemporaryDirectory { directory in
       let workbook = try Workbook(in: directory)
       let sheet = try workbook.addSheet(named: "Texts", storage: .streamed)
@@ -91,13 +88,11 @@ struct HostileTextTests {
     }
   }
 
-  @Test(
-    "text that is too long is shortened and marked as cut",
-    arguments: [
-      String(repeating: "a", count: 40_000), String(repeating: "😀", count: 40_000), "a\0b",
-      String(repeating: "\u{1}", count: 40_000), String(repeating: "_x0041_", count: 8_000),
-    ])
-  func fits(text: String) throws {
+  @Test(arguments: [
+    String(repeating: "a", count: 40_000), String(repeating: "😀", count: 40_000), "a\0b",
+    String(repeating: "\u{1}", count: 40_000), String(repeating: "_x0041_", count: 8_000),
+  ])
+  func textThatIsTooLongIsShortenedAndMarkedAsCut(text: String) throws {
     let fitting = CellText.fitting(text)
     #expect(fitting.utf16.count <= CellText.maximumLength)
     #expect(fitting.hasSuffix(" [cut]") == (text.count > 10))
@@ -108,8 +103,8 @@ struct HostileTextTests {
     #expect(try read.sheet("Texts").raw["A1"] == fitting)
   }
 
-  @Test("text that fits is unchanged", arguments: ["", "a", "_x0001_", "😀", String(repeating: "a", count: 32_767)])
-  func leavesAlone(text: String) {
+  @Test(arguments: ["", "a", "_x0001_", "😀", String(repeating: "a", count: 32_767)])
+  func textThatFitsIsUnchanged(text: String) {
     #expect(CellText.fitting(text) == text)
   }
 }

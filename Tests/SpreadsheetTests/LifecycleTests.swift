@@ -3,10 +3,8 @@ import Glibc
 @testable import Spreadsheet
 import Testing
 
-@Suite("Lifecycle of a workbook")
 struct LifecycleTests {
-  @Test("the file appears when the workbook is closed, and other users cannot read it")
-  func permissions() throws {
+  @Test func theFileAppearsWhenTheWorkbookIsClosedAndOtherUsersCannotReadIt() throws {
     try withTemporaryDirectory { directory in
       let path = "\(directory)/book.xlsx"
       let workbook = try Workbook(in: directory)
@@ -19,8 +17,7 @@ struct LifecycleTests {
     }
   }
 
-  @Test("temporary files are unnamed, in the given directory, and closed with the workbook")
-  func temporaryFiles() throws {
+  @Test func temporaryFilesAreUnnamedInTheGivenDirectoryAndClosedWithTheWorkbook() throws {
     try withTemporaryDirectory { directory in
       let workbook = try Workbook(in: directory)
       let sheet = try workbook.addSheet(named: "Orders", storage: .streamed)
@@ -33,8 +30,7 @@ struct LifecycleTests {
     }
   }
 
-  @Test("an abandoned workbook leaves no file and no open descriptor")
-  func abandoned() throws {
+  @Test func anAbandonedWorkbookLeavesNoFileAndNoOpenDescriptor() throws {
     try withTemporaryDirectory { directory in
       func abandon() throws -> Sheet {
         let workbook = try Workbook(in: directory)
@@ -53,8 +49,7 @@ struct LifecycleTests {
     }
   }
 
-  @Test("every operation on a sheet of a closed workbook is rejected")
-  func sheetOutlivesWorkbook() throws {
+  @Test func everyOperationOnASheetOfAClosedWorkbookIsRejected() throws {
     try withTemporaryDirectory { directory in
       let workbook = try Workbook(in: directory)
       let sheet = try workbook.addSheet(named: "Orders", storage: .streamed)
@@ -88,8 +83,7 @@ struct LifecycleTests {
     }
   }
 
-  @Test("a format of another workbook is rejected")
-  func foreignFormat() throws {
+  @Test func aFormatOfAnotherWorkbookIsRejected() throws {
     try withTemporaryDirectory { directory in
       let one = try Workbook(in: directory)
       let other = try Workbook(in: directory)
@@ -103,8 +97,7 @@ struct LifecycleTests {
     }
   }
 
-  @Test("an existing file is never overwritten")
-  func existingFile() throws {
+  @Test func anExistingFileIsNeverOverwritten() throws {
     try withTemporaryDirectory { directory in
       let path = "\(directory)/book.xlsx"
       let workbook = try Workbook(in: directory)
@@ -121,8 +114,8 @@ struct LifecycleTests {
     }
   }
 
-  @Test("a missing directory is an error on creation", arguments: ["path", "temporary"])
-  func missingDirectory(which: String) throws {
+  @Test(arguments: ["path", "temporary"])
+  func aMissingDirectoryIsAnErrorOnCreation(which: String) throws {
     try withTemporaryDirectory { directory in
       let missing = "\(directory)/missing"
       let error = code {
@@ -134,8 +127,7 @@ struct LifecycleTests {
     }
   }
 
-  @Test("a deleted temporary directory is an error, and no other directory is used")
-  func vanishingDirectory() throws {
+  @Test func aDeletedTemporaryDirectoryIsAnErrorAndNoOtherDirectoryIsUsed() throws {
     try withTemporaryDirectory { directory in
       let temporary = "\(directory)/temporary"
       try FileManager.default.createDirectory(atPath: temporary, withIntermediateDirectories: false)
@@ -155,8 +147,7 @@ struct LifecycleTests {
   }
 
   // The test runs in a separate process, because the limit applies to a whole process.
-  @Test("a full disk while rows are written is an error, though the library reports none")
-  func fullDisk() async {
+  @Test func aFullDiskWhileRowsAreWrittenIsAnErrorThoughTheLibraryReportsNone() async {
     await #expect(processExitsWith: .success) {
       try withTemporaryDirectory { directory in
         let workbook = try Workbook(in: directory)
@@ -179,8 +170,7 @@ struct LifecycleTests {
 
   // The library copies a sheet's rows once more for the archive, and does not check those writes either. The truncated
   // part then has a valid checksum, and the return code is 0.
-  @Test("a full disk while the rows are copied into the archive is an error, too")
-  func fullDiskWhilePacking() async {
+  @Test func aFullDiskWhileTheRowsAreCopiedIntoTheArchiveIsAnErrorToo() async {
     await #expect(processExitsWith: .success) {
       try withTemporaryDirectory { directory in
         signal(SIGXFSZ, SIG_IGN)
@@ -227,8 +217,7 @@ struct LifecycleTests {
     }
   }
 
-  @Test("a finished workbook with a part of incomplete XML is an error")
-  func brokenPart() throws {
+  @Test func aFinishedWorkbookWithAPartOfIncompleteXMLIsAnError() throws {
     try withTemporaryDirectory { directory in
       let workbook = try Workbook(in: directory)
       try workbook.addSheet(named: "Orders", storage: .streamed).writeText("the same", row: 0, column: 0)
@@ -252,15 +241,14 @@ struct LifecycleTests {
     }
   }
 
-  @Test("rewind is libc's own, so the streams of other libraries behave as usual")
-  func ownRewind() throws {
+  @Test func rewindIsLibcsOwnSoTheStreamsOfOtherLibrariesBehaveAsUsual() throws {
     let libc = try #require(dlopen("libc.so.6", RTLD_NOW | RTLD_NOLOAD))
     #expect(dlsym(nil, "rewind") == dlsym(libc, "rewind"))
   }
 
   // The bytes of a streamed sheet's rows are counted; everything else is parsed.
-  @Test("a finished workbook with an incomplete streamed sheet is an error", arguments: [1, 4_000])
-  func brokenSheet(rowCount: Int) throws {
+  @Test(arguments: [1, 4_000])
+  func aFinishedWorkbookWithAnIncompleteStreamedSheetIsAnError(rowCount: Int) throws {
     try withTemporaryDirectory { directory in
       let workbook = try Workbook(in: directory)
       let sheet = try workbook.addSheet(named: "Orders", storage: .streamed)

@@ -1,12 +1,11 @@
 import Spreadsheet
 import Testing
 
-@Suite("Features of a sheet besides cells")
 struct SheetFeatureTests {
   private static let all = CellRange(rows: 0...9, columns: 0...2)
 
-  @Test("layout, print setup and protection are read back", arguments: [Workbook.Storage.streamed, .inMemory])
-  func layout(storage: Workbook.Storage) throws {
+  @Test(arguments: [Workbook.Storage.streamed, .inMemory])
+  func layoutPrintSetupAndProtectionAreReadBack(storage: Workbook.Storage) throws {
     let read = try roundTrip { workbook in
       let first = try workbook.addSheet(named: "First", storage: storage)
       try first.writeText("plain", row: 0, column: 0)
@@ -57,8 +56,7 @@ struct SheetFeatureTests {
     #expect(try read.sheet("First").gridlines && read.sheet("First").protection["sheet"] == false)
   }
 
-  @Test("choices and conditional formats are read back")
-  func rules() throws {
+  @Test func choicesAndConditionalFormatsAreReadBack() throws {
     let read = try roundTrip { workbook in
       let sheet = try workbook.addSheet(named: "Findings", storage: .inMemory)
       let red = try workbook.addFormat(CellStyle { $0.background = Colour(0xFFC7CE) })
@@ -79,8 +77,8 @@ struct SheetFeatureTests {
     #expect(sheet.conditional["D2:D10"] == ["expression None ['D2>30']"])
   }
 
-  @Test("a link carries any text", arguments: [Workbook.Storage.streamed, .inMemory])
-  func links(storage: Workbook.Storage) throws {
+  @Test(arguments: [Workbook.Storage.streamed, .inMemory])
+  func aLinkCarriesAnyText(storage: Workbook.Storage) throws {
     let texts = ["to <orders> & back", "a\u{1}b", "_x0041_", String(repeating: "é", count: 3_000), " x "]
     let read = try roundTrip { workbook in
       let sheet = try workbook.addSheet(named: "Links", storage: storage)
@@ -98,8 +96,7 @@ struct SheetFeatureTests {
     }
   }
 
-  @Test("a link beyond Excel's limit is rejected, and the file is whole")
-  func tooManyLinks() throws {
+  @Test func aLinkBeyondExcelsLimitIsRejectedAndTheFileIsWhole() throws {
     try withTemporaryDirectory { directory in
       let workbook = try Workbook(in: directory)
       let sheet = try workbook.addSheet(named: "Links", storage: .streamed)
@@ -116,8 +113,7 @@ struct SheetFeatureTests {
     }
   }
 
-  @Test("a chart of each kind can show cells of another sheet")
-  func charts() throws {
+  @Test func aChartOfEachKindCanShowCellsOfAnotherSheet() throws {
     let read = try roundTrip { workbook in
       let data = try workbook.addSheet(named: "Some data", storage: .inMemory)
       for row in 0..<5 {
@@ -140,8 +136,7 @@ struct SheetFeatureTests {
     #expect(try read.sheet("Summary").charts == ["BarChart", "BarChart", "LineChart"])
   }
 
-  @Test("other values beyond the limits are rejected before they reach the library")
-  func refusals() throws {
+  @Test func otherValuesBeyondTheLimitsAreRejectedBeforeTheyReachTheLibrary() throws {
     try withTemporaryDirectory { directory in
       let workbook = try Workbook(in: directory)
       let sheet = try workbook.addSheet(named: "Orders", storage: .inMemory)

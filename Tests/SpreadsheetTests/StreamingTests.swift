@@ -1,10 +1,8 @@
 import Spreadsheet
 import Testing
 
-@Suite("Streamed sheets")
 struct StreamingTests {
-  @Test("two streamed sheets and one in memory can be written in turn")
-  func interleaved() throws {
+  @Test func twoStreamedSheetsAndOneInMemoryCanBeWrittenInTurn() throws {
     let rows = 2_000
     let read = try roundTrip { workbook in
       let orders = try workbook.addSheet(named: "Orders", storage: .streamed)
@@ -31,8 +29,7 @@ struct StreamingTests {
     }
   }
 
-  @Test("every write to an earlier row is rejected")
-  func ascendingRows() throws {
+  @Test func everyWriteToAnEarlierRowIsRejected() throws {
     try withTemporaryDirectory { directory in
       let workbook = try Workbook(in: directory)
       let sheet = try workbook.addSheet(named: "Orders", storage: .streamed)
@@ -57,8 +54,7 @@ struct StreamingTests {
     }
   }
 
-  @Test("an autofilter can be added after the rows")
-  func notesAtTheEnd() throws {
+  @Test func anAutofilterCanBeAddedAfterTheRows() throws {
     let read = try roundTrip { workbook in
       let orders = try workbook.addSheet(named: "Orders", storage: .streamed)
       let users = try workbook.addSheet(named: "Users", storage: .streamed)
@@ -74,8 +70,7 @@ struct StreamingTests {
     #expect(try read.sheet("Users").cells.count == 101)
   }
 
-  @Test("empty sheets of both kinds are valid")
-  func empty() throws {
+  @Test func emptySheetsOfBothKindsAreValid() throws {
     let read = try roundTrip { workbook in
       _ = try workbook.addSheet(named: "Streamed", storage: .streamed)
       _ = try workbook.addSheet(named: "In memory", storage: .inMemory)

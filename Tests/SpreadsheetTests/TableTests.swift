@@ -1,7 +1,6 @@
 import Spreadsheet
 import Testing
 
-@Suite("Tables")
 struct TableTests {
   static let headers = ["Order", "Amount", "Odd '#[1]"]
 
@@ -20,8 +19,8 @@ struct TableTests {
     try sheet.addTable(table, firstRow: 1, firstColumn: 1, rowCount: 3)
   }
 
-  @Test("streamed sheets and sheets in memory can have tables in one file", arguments: ["Streamed", "In memory"])
-  func tables(name: String) throws {
+  @Test(arguments: ["Streamed", "In memory"])
+  func streamedSheetsAndSheetsInMemoryCanHaveTablesInOneFile(name: String) throws {
     let sheet = try roundTrip { workbook in
       let streamed = try workbook.addSheet(named: "Streamed", storage: .streamed)
       try writeTable(named: "Streamed", to: streamed, of: workbook)
@@ -41,8 +40,8 @@ struct TableTests {
     #expect(sheet.cells.count == 12)
   }
 
-  @Test("tables that Excel would repair are rejected", arguments: [Workbook.Storage.streamed, .inMemory])
-  func refusals(storage: Workbook.Storage) throws {
+  @Test(arguments: [Workbook.Storage.streamed, .inMemory])
+  func tablesThatExcelWouldRepairAreRejected(storage: Workbook.Storage) throws {
     try withTemporaryDirectory { directory in
       let workbook = try Workbook(in: directory)
       let sheet = try workbook.addSheet(named: "Orders", storage: storage)

@@ -60,8 +60,7 @@ import Testing
 
     """#
 
-  @Test("a pipe in place of a workbook is rejected without waiting")
-  func pipe() throws {
+  @Test func aPipeInPlaceOfAWorkbookIsRejectedWithoutWaiting() throws {
     try withTemporaryDirectory { directory in
       let path = "\(directory)/book.xlsx"
       #expect(mkfifo(path, 0o600) == 0)

@@ -4,12 +4,10 @@ import Testing
 
 @testable import Reporting
 
-@Suite("CSV files")
 struct CSVFileTests {
   private func lines(_ rows: String...) -> String { rows.map { $0 + "\r\n" }.joined() }
 
-  @Test("orders.csv lists settled, undelivered, unpaid, sandbox and bad rows")
-  func orders() throws {
+  @Test func ordersCsvListsSettledUndeliveredUnpaidSandboxAndBadRows() throws {
     var report = try SampleReport()
     report.add(try OrderFixture(amount: money(199, "USD")).judgement("o1"))
     report.add(try OrderFixture(amount: money(300, "JPY"), isDelivered: false).judgement("o2"))
@@ -44,8 +42,7 @@ struct CSVFileTests {
           "o6,u6,gems,,USD,1.99,pending,bad_row,,,,,2026-11-19T11:00:00Z,,,,,bad_row,game,,2026-11-19"))
   }
 
-  @Test("The cell findings of an order lists each finding kind once")
-  func severalFindings() throws {
+  @Test func theCellFindingsOfAnOrderListsEachFindingKindOnce() throws {
     var report = try SampleReport()
     var judgement = try OrderFixture(amount: money(199, "USD"), isDelivered: false).judgement("o1")
     for receipt in ["r1", "r2"] {
@@ -55,8 +52,7 @@ struct CSVFileTests {
     #expect(try report.file("orders.csv").hasSuffix(",paid_not_delivered bad_row,game,DE,2026-11-19\r\n"))
   }
 
-  @Test("findings.csv has all columns, blank cells, ages, and escaped formulas")
-  func findings() throws {
+  @Test func findingsCsvHasAllColumnsBlankCellsAgesAndEscapedFormulas() throws {
     var report = try SampleReport()
     var full = Finding(kind: .wrongUser, subject: .order("o1"), reason: "=HYPERLINK(\"evil\")")
     full.orderId = "o1"
@@ -99,15 +95,13 @@ struct CSVFileTests {
     #expect(text == lines(header, rows[0], rows[1]))
   }
 
-  @Test("The meaning of at_stake lists the finding kinds whose amount at risk may be unknown")
-  func unknownStakes() {
+  @Test func theMeaningOfAtStakeListsTheFindingKindsWhoseAmountAtRiskMayBeUnknown() {
     let meaning = ReportTable.findings.columns.first { $0.name == "at_stake" }?.meaning ?? ""
     let told = FindingKind.allCases.filter { meaning.contains($0.rawValue) }
     #expect(Set(told) == [.orphanPayment, .chargedTwice, .orphanDelivery, .partialRefund, .unreportedByShop])
   }
 
-  @Test("A finding ID is a hash of the kind and the subject only")
-  func findingId() {
+  @Test func aFindingIDIsAHashOfTheKindAndTheSubjectOnly() {
     // printf 'paid_not_delivered\norder\no1' | sha256sum | cut -c 1-32
     var finding = Finding(kind: .paidNotDelivered, subject: .order("o1"), reason: "one")
     #expect(finding.findingId == "8f244593dbee85196e678719192ddb85")
@@ -118,8 +112,7 @@ struct CSVFileTests {
     #expect(Finding(kind: .badRow, subject: .order("o1"), reason: "one").findingId != id)
   }
 
-  @Test("users.csv and amounts.csv have one row per key, sorted by bytes and by value")
-  func sums() throws {
+  @Test func usersCsvAndAmountsCsvHaveOneRowPerKeySortedByBytesAndByValue() throws {
     var report = try SampleReport()
     let stories: [(Identifier, Identifier, Money, isDelivered: Bool)] = [
       ("u2", "b", try money(1_000, "USD"), true), ("u10", "b", try money(200, "USD"), false),
@@ -154,8 +147,7 @@ struct CSVFileTests {
           "USD,10.00,b,1,10.00,10.00,0.00,0.00,0.00,0.00,0.00,0.00,0.00,0.00,game"))
   }
 
-  @Test("products.csv has one row per app, product, country and currency, with the sums of the orders")
-  func products() throws {
+  @Test func productsCsvHasOneRowPerAppProductCountryAndCurrencyWithTheSumsOfTheOrders() throws {
     var report = try SampleReport()
     report.options.appNames = ["com.example.game": "game", "com.example.quiz": "quiz"]
     let stories: [(product: Identifier, Money, bundleId: String, country: String?)] = [
@@ -184,8 +176,7 @@ struct CSVFileTests {
           "quiz,gems,US,USD,1,2.00,2.00,0.00,0.00,0.00,0.00,0.00,0.00,0.00,0.00"))
   }
 
-  @Test("A business day is the day of the report's time zone, not of UTC")
-  func businessDays() throws {
+  @Test func aBusinessDayIsTheDayOfTheReportsTimeZoneNotOfUTC() throws {
     var report = try SampleReport()
     var judgement = try OrderFixture(amount: money(199, "USD")).judgement("o1")
     guard case .valid(var order) = judgement.row else { throw ReportError.cannotWrite(file: "", systemError: 0) }
@@ -195,8 +186,7 @@ struct CSVFileTests {
     #expect(try report.file("orders.csv").hasSuffix(",game,DE,2026-11-19\r\n"))
   }
 
-  @Test("refunds.csv has negative amounts of full and prorated refunds, with and without an order")
-  func refunds() throws {
+  @Test func refundsCsvHasNegativeAmountsOfFullAndProratedRefundsWithAndWithoutAnOrder() throws {
     var report = try SampleReport()
     report.refunds = [
       RefundRow(
@@ -221,8 +211,7 @@ struct CSVFileTests {
           "T3,,,gems.100,,,,,2026-11-19T11:00:00Z,,,game"))
   }
 
-  @Test("refund-requests.csv has a deadline of 12 hours and the data for Apple, with and without an order")
-  func refundRequests() throws {
+  @Test func refundRequestsCsvHasADeadlineOf12HoursAndTheDataForAppleWithAndWithoutAnOrder() throws {
     var report = try SampleReport()
     let request = RefundRequest(date: try instant("2026-11-19T12:00:00Z"), reason: "FULFILLMENT_ISSUE")
     report.refundRequests = [
@@ -242,8 +231,7 @@ struct CSVFileTests {
           "T2,,,gems.100,,,2026-11-19T12:00:00Z,2026-11-20T00:00:00Z,,,,,,game"))
   }
 
-  @Test("journal.csv and stripe-import.csv have their documented columns")
-  func journal() throws {
+  @Test func journalCsvAndStripeImportCsvHaveTheirDocumentedColumns() throws {
     var report = try SampleReport()
     report.options.formats = [.csv, .stripeImport]
     try report.post()
@@ -267,8 +255,7 @@ struct CSVFileTests {
           "App Store,o2,refund-1,2026-11-19,2026-11-19,2026-11-19,-0.99,USD,Refund of order o2"))
   }
 
-  @Test("A refund is a share of the order's amount, or of Apple's price")
-  func refundRow() throws {
+  @Test func aRefundIsAShareOfTheOrdersAmountOrOfApplesPrice() throws {
     var transaction = TransactionRecord(environment: .production, transactionId: "T1", productId: "gems.100")
     #expect(RefundRow(transaction, order: nil, disposition: nil) == nil)
     let date = try instant("2026-11-19T12:00:00Z")
@@ -299,8 +286,7 @@ struct CSVFileTests {
     #expect(unknown.reason == "7")
   }
 
-  @Test("sandbox.csv marks the users that are allowed to buy in the sandbox")
-  func sandbox() throws {
+  @Test func sandboxCsvMarksTheUsersThatAreAllowedToBuyInTheSandbox() throws {
     var report = try SampleReport()
     report.sandbox = [
       SandboxRow(
@@ -317,8 +303,7 @@ struct CSVFileTests {
           "u9,gems.100,JPY,1,300,false"))
   }
 
-  @Test("receipts.csv has no reason for verified receipts, and blank cells for unknown values")
-  func receipts() throws {
+  @Test func receiptsCsvHasNoReasonForVerifiedReceiptsAndBlankCellsForUnknownValues() throws {
     var report = try SampleReport()
     var verified = ProofState()
     verified.outcome = .verified
@@ -354,8 +339,7 @@ struct CSVFileTests {
           "r3,,,,,,pending,,0,,,2026-11-21T00:00:00Z,never_checked"))
   }
 
-  @Test("Files for Excel have a byte order mark, the locale's separators, and IDs with every digit")
-  func excel() throws {
+  @Test func filesForExcelHaveAByteOrderMarkTheLocalesSeparatorsAndIDsWithEveryDigit() throws {
     var report = try SampleReport()
     report.add(try OrderFixture(userId: "say \"hi\"", amount: money(199, "USD")).judgement("7528972536751605695"))
     report.options.formats = [.csvExcel]
@@ -370,21 +354,18 @@ struct CSVFileTests {
     #expect(try report.file("orders.csv").contains("7528972536751605695,\"say \"\"hi\"\"\",gems.100,1,USD,1.99,"))
   }
 
-  @Test(
-    "Locales with a decimal comma separate columns by semicolons",
-    arguments: [
-      ("en-US", false), ("en-GB", false), ("de-DE", true), ("de_DE", true), ("de-CH", false), ("fr", true),
-      ("ja-JP", false), ("es-MX", false), ("es-ES", true), ("pt-BR", true), ("zh-Hans-CN", false),
-    ])
-  func locales(_ name: String, _ isComma: Bool) throws {
+  @Test(arguments: [
+    ("en-US", false), ("en-GB", false), ("de-DE", true), ("de_DE", true), ("de-CH", false), ("fr", true),
+    ("ja-JP", false), ("es-MX", false), ("es-ES", true), ("pt-BR", true), ("zh-Hans-CN", false),
+  ])
+  func localesWithADecimalCommaSeparateColumnsBySemicolons(_ name: String, _ isComma: Bool) throws {
     #expect(try #require(ExcelLocale(name)).separatesBySemicolon == isComma)
   }
 
-  @Test("Invalid locales are rejected", arguments: ["", "German", "de-de-de", "de DE", "DE", "xx-QQ", "xx", "de-QQ"])
-  func noLocale(_ name: String) { #expect(ExcelLocale(name) == nil) }
+  @Test(arguments: ["", "German", "de-de-de", "de DE", "DE", "xx-QQ", "xx", "de-QQ"])
+  func invalidLocalesAreRejected(_ name: String) { #expect(ExcelLocale(name) == nil) }
 
-  @Test("User IDs, and only these, are replaced by their pseudonyms in every file")
-  func pseudonyms() throws {
+  @Test func userIDsAndOnlyTheseAreReplacedByTheirPseudonymsInEveryFile() throws {
     var report = try SampleReport()
     report.add(try OrderFixture(userId: "dana", amount: money(199, "USD"), isDelivered: false).judgement("dana"))
     report.options.formats = [.csv]
@@ -420,8 +401,7 @@ struct CSVFileTests {
     #expect(Pseudonyms(key: Array("fifteen bytes.".utf8)) == nil)
   }
 
-  @Test("A table longer than one write buffer has every row")
-  func manyRows() throws {
+  @Test func aTableLongerThanOneWriteBufferHasEveryRow() throws {
     var report = try SampleReport()
     report.options.formats = [.csv]
     let story = try OrderFixture(amount: money(199, "USD"))

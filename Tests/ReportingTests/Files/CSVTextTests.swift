@@ -4,7 +4,6 @@ import Testing
 
 @testable import Reporting
 
-@Suite("One cell of CSV")
 struct CSVTextTests {
   private func cell(_ write: (inout CSVText) -> Void) -> String {
     var text = CSVText(capacity: 64)
@@ -13,17 +12,15 @@ struct CSVTextTests {
     return String(decoding: text.bytes.dropLast(2), as: UTF8.self)
   }
 
-  @Test(
-    "Text is quoted if necessary, and formulas are escaped",
-    arguments: [
-      ("", ""), ("plain", "plain"), (" padded ", " padded "), ("a,b", "\"a,b\""), ("say \"hi\"", "\"say \"\"hi\"\"\""),
-      ("two\nlines", "\"two\nlines\""), ("two\r\nlines", "\"two\r\nlines\""),
-      ("=1+1", "'=1+1"), ("+49", "'+49"), ("-5", "'-5"), ("@user", "'@user"), ("\ttab", "'\ttab"),
-      ("\rreturn", "\"'\rreturn\""), ("=cmd(\"a\",1)", "\"'=cmd(\"\"a\"\",1)\""), ("-1,5", "\"'-1,5\""),
-      ("a=b", "a=b"), ("'quoted", "'quoted"), ("0012345678901234567", "0012345678901234567"),
-      ("\u{5E9}\u{5DC}\u{5D5}\u{5DD}", "\u{5E9}\u{5DC}\u{5D5}\u{5DD}"), ("👩‍👩‍👧", "👩‍👩‍👧"), ("e\u{301}", "e\u{301}"),
-    ])
-  func text(_ raw: String, _ expected: String) {
+  @Test(arguments: [
+    ("", ""), ("plain", "plain"), (" padded ", " padded "), ("a,b", "\"a,b\""), ("say \"hi\"", "\"say \"\"hi\"\"\""),
+    ("two\nlines", "\"two\nlines\""), ("two\r\nlines", "\"two\r\nlines\""),
+    ("=1+1", "'=1+1"), ("+49", "'+49"), ("-5", "'-5"), ("@user", "'@user"), ("\ttab", "'\ttab"),
+    ("\rreturn", "\"'\rreturn\""), ("=cmd(\"a\",1)", "\"'=cmd(\"\"a\"\",1)\""), ("-1,5", "\"'-1,5\""),
+    ("a=b", "a=b"), ("'quoted", "'quoted"), ("0012345678901234567", "0012345678901234567"),
+    ("\u{5E9}\u{5DC}\u{5D5}\u{5DD}", "\u{5E9}\u{5DC}\u{5D5}\u{5DD}"), ("👩‍👩‍👧", "👩‍👩‍👧"), ("e\u{301}", "e\u{301}"),
+  ])
+  func textIsQuotedIfNecessaryAndFormulasAreEscaped(_ raw: String, _ expected: String) {
     // Bytes, because String compares canonically equivalent texts as equal.
     #expect(Array(cell { $0.text(raw) }.utf8) == Array(expected.utf8))
   }
@@ -41,32 +38,27 @@ struct CSVTextTests {
     #expect(cell { $0.decimal(units, digits: digits) } == expected)
   }
 
-  @Test(
-    "Numeric text of the database stays a number; other text leaves its cell blank",
-    arguments: [
-      ("1.999", "1.999"), ("-1.999", "-1.999"), ("-0", "-0"), ("NaN", ""), ("Infinity", ""), ("-Infinity", ""),
-      ("-1e5", ""), ("=1", ""), ("", ""),
-    ])
-  func figure(_ raw: String, _ expected: String) {
+  @Test(arguments: [
+    ("1.999", "1.999"), ("-1.999", "-1.999"), ("-0", "-0"), ("NaN", ""), ("Infinity", ""), ("-Infinity", ""),
+    ("-1e5", ""), ("=1", ""), ("", ""),
+  ])
+  func numericTextOfTheDatabaseStaysANumberOtherTextLeavesItsCellBlank(_ raw: String, _ expected: String) {
     let shown = Cell(figure: raw)
     #expect(cell { $0.put(shown, isId: false) } == expected)
   }
 
-  @Test(
-    "Instants are whole seconds of UTC",
-    arguments: [
-      (0, "1970-01-01T00:00:00Z"), (-1, "1969-12-31T23:59:59Z"), (1_000_001, "1970-01-01T00:00:01Z"),
-      (1_795_126_443_999_999, "2026-11-19T22:14:03Z"), (951_782_400_000_000, "2000-02-29T00:00:00Z"),
-      (4_107_542_399_000_000, "2100-02-28T23:59:59Z"), (253_402_300_799_000_000, "9999-12-31T23:59:59Z"),
-      (253_402_300_800_000_000, "10000-01-01T00:00:00Z"), (-62_135_596_800_000_000, "0001-01-01T00:00:00Z"),
-      (Int64.max, "294247-01-10T04:00:54Z"), (Int64.min, "-290308-12-21T19:59:05Z"),
-    ])
-  func instants(_ microseconds: Int64, _ expected: String) {
+  @Test(arguments: [
+    (0, "1970-01-01T00:00:00Z"), (-1, "1969-12-31T23:59:59Z"), (1_000_001, "1970-01-01T00:00:01Z"),
+    (1_795_126_443_999_999, "2026-11-19T22:14:03Z"), (951_782_400_000_000, "2000-02-29T00:00:00Z"),
+    (4_107_542_399_000_000, "2100-02-28T23:59:59Z"), (253_402_300_799_000_000, "9999-12-31T23:59:59Z"),
+    (253_402_300_800_000_000, "10000-01-01T00:00:00Z"), (-62_135_596_800_000_000, "0001-01-01T00:00:00Z"),
+    (Int64.max, "294247-01-10T04:00:54Z"), (Int64.min, "-290308-12-21T19:59:05Z"),
+  ])
+  func instantsAreWholeSecondsOfUTC(_ microseconds: Int64, _ expected: String) {
     #expect(cell { $0.instant(Instant(microseconds: microseconds)) } == expected)
   }
 
-  @Test("Instants from 1970 to 2100 have the same text as in Foundation")
-  func calendar() throws {
+  @Test func instantsFrom1970To2100HaveTheSameTextAsInFoundation() throws {
     let style = Date.ISO8601FormatStyle()
     // A prime step visits every hour, minute and second of many days from 1970 to 2100.
     for seconds in stride(from: Int64(0), to: 4_102_444_800, by: 1_299_709) {
@@ -75,8 +67,7 @@ struct CSVTextTests {
     }
   }
 
-  @Test("A row ends with CR and LF, and blank cells are empty")
-  func row() {
+  @Test func aRowEndsWithCRAndLFAndBlankCellsAreEmpty() {
     var text = CSVText(capacity: 64)
     text.text("a")
     text.blank()

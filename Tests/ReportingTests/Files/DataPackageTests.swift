@@ -5,7 +5,6 @@ import Testing
 
 @testable import Reporting
 
-@Suite("datapackage.json")
 struct DataPackageTests {
   private func sample() throws -> SampleReport {
     var report = try SampleReport()
@@ -44,8 +43,7 @@ struct DataPackageTests {
     return report
   }
 
-  @Test("datapackage.json describes every column of every file, with the file's size and hash")
-  func describesAll() throws {
+  @Test func datapackageJsonDescribesEveryColumnOfEveryFileWithTheFilesSizeAndHash() throws {
     try withTemporaryDirectory { directory in
       let files = try sample().write(to: directory)
       let text = try Data(contentsOf: URL(filePath: "\(directory)/datapackage.json"))
@@ -73,10 +71,8 @@ struct DataPackageTests {
     }
   }
 
-  @Test(
-    "The package and its files are valid for Frictionless, the format's own validator",
-    .enabled(if: TestTools.areInstalled))
-  func frictionless() throws {
+  @Test(.enabled(if: TestTools.areInstalled))
+  func thePackageAndItsFilesAreValidForFrictionlessTheFormatsOwnValidator() throws {
     try withTemporaryDirectory { directory in
       try sample().write(to: directory)
       #expect(try validate(directory) == "valid")
@@ -90,10 +86,8 @@ struct DataPackageTests {
     }
   }
 
-  @Test(
-    "A package with bad rows, without an ID or with a duplicate one, is valid",
-    .enabled(if: TestTools.areInstalled))
-  func brokenRows() throws {
+  @Test(.enabled(if: TestTools.areInstalled))
+  func aPackageWithBadRowsWithoutAnIDOrWithADuplicateOneIsValid() throws {
     try withTemporaryDirectory { directory in
       var report = try sample()
       report.addRowsWithoutIds()

@@ -4,8 +4,7 @@ import Testing
 @testable import Reporting
 
 @Suite struct JSONTextTests {
-  @Test("Every character is escaped as by Foundation's encoder")
-  func characters() throws {
+  @Test func everyCharacterIsEscapedAsByFoundationsEncoder() throws {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
     let further: [UInt32] = [0x7FF, 0x2028, 0x2029, 0xFEFF, 0xFFFD, 0x1F600, 0x10FFFF]

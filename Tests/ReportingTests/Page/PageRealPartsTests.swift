@@ -3,7 +3,7 @@ import Testing
 
 @testable import Reporting
 
-@Suite("report.html in a real browser", .enabled(if: Browser.isInstalled))
+@Suite(.enabled(if: Browser.isInstalled))
 struct PageRealPartsTests {
   @Test(
     "Filters and sorting work, the page sends no request, has no error, and is accessible")

@@ -4,7 +4,6 @@ import Testing
 
 @testable import Reporting
 
-@Suite("report.html")
 struct ReportPageTests {
   static let hostile = "</script><img src=x onerror=alert(1)>\"'&<b>{{title}}"
 
@@ -32,8 +31,8 @@ struct ReportPageTests {
     return report
   }
 
-  @Test("Formats for people include report.html, and equal facts give equal bytes", arguments: ReportFormat.allCases)
-  func isThere(_ format: ReportFormat) throws {
+  @Test(arguments: ReportFormat.allCases)
+  func formatsForPeopleIncludeReportHtmlAndEqualFactsGiveEqualBytes(_ format: ReportFormat) throws {
     var report = try Self.sample()
     report.options.formats = [format]
     try withTemporaryDirectory { directory in
@@ -44,8 +43,7 @@ struct ReportPageTests {
     #expect(try Self.sample().file("report.html") == Self.sample().file("report.html"))
   }
 
-  @Test("Every text is escaped, and only the page's own style and script may run")
-  func escaped() throws {
+  @Test func everyTextIsEscapedAndOnlyThePagesOwnStyleAndScriptMayRun() throws {
     let page = try Self.sample().file("report.html")
     #expect(!page.contains("<img"))
     #expect(!page.contains("<b>{{title}}"))
@@ -55,8 +53,7 @@ struct ReportPageTests {
     #expect(!page.contains("http://") && !page.contains("https://"))
   }
 
-  @Test("The page has the numbers of the first sheet, findings worst first, and explains critical findings")
-  func content() throws {
+  @Test func thePageHasTheNumbersOfTheFirstSheetFindingsWorstFirstAndExplainsCriticalFindings() throws {
     let page = try Self.sample().file("report.html")
     #expect(page.contains("1 of the open findings have no known amount"))
     #expect(page.contains("<td class=\"n\">8.01</td>"))
@@ -71,8 +68,7 @@ struct ReportPageTests {
     #expect(page.contains(".id{min-width:calc(19ch + 1rem);"))
   }
 
-  @Test("The sections of the page have the order of the first sheet")
-  func sections() throws {
+  @Test func theSectionsOfThePageHaveTheOrderOfTheFirstSheet() throws {
     var report = try Self.sample()
     report.add(try OrderFixture(userId: "u5", amount: money(500, "USD")).judgement("o5"))
     report.summary.first = Array(report.findings.prefix(5))
@@ -125,8 +121,7 @@ struct ReportPageTests {
     #expect(page.contains("data-status=\"acknowledged\" data-owner=\"Dana\" data-due=\"2026-11-18\" data-new=\"new\""))
   }
 
-  @Test("Times on the page and in the mail are in the report's time zone")
-  func localTimes() throws {
+  @Test func timesOnThePageAndInTheMailAreInTheReportsTimeZone() throws {
     var report = try Self.sample()
     report.changes = [
       ChangeRow(
@@ -150,8 +145,7 @@ struct ReportPageTests {
     }
   }
 
-  @Test("The page lists the worst 2,000 findings, counts all, and names the file with the rest")
-  func many() throws {
+  @Test func thePageListsTheWorst2000FindingsCountsAllAndNamesTheFileWithTheRest() throws {
     var report = try SampleReport()
     for number in 0..<(ReportPage.shownFindings + 5) {
       var finding = Finding(kind: .orphanPayment, subject: .transaction(Identifier("T\(number)")), reason: "r")
@@ -166,8 +160,7 @@ struct ReportPageTests {
     #expect(try report.file("report.html").contains("of 2,005 open findings; all are on the sheet Findings."))
   }
 
-  @Test("actions.json lists the action of each finding with its subject, facts and evidence")
-  func actions() throws {
+  @Test func actionsJsonListsTheActionOfEachFindingWithItsSubjectFactsAndEvidence() throws {
     let text = try Self.sample().file("actions.json")
     let actions = try #require(try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [[String: Any]])
     #expect(actions.count == 4)
@@ -187,8 +180,7 @@ struct ReportPageTests {
     #expect((orphan["facts"] as? [String: Any])?["units_held"] == nil)
   }
 
-  @Test("The facts of an action on a subscription have its expiry and status")
-  func subscriptionFacts() throws {
+  @Test func theFactsOfAnActionOnASubscriptionHaveItsExpiryAndStatus() throws {
     var report = try SampleReport()
     var refunded = Finding(kind: .refundedStillDelivered, subject: .order("o9"), reason: "r")
     refunded.action = .bookRefund
@@ -202,8 +194,7 @@ struct ReportPageTests {
     #expect(facts["subscription_status"] as? String == "grace_period" && facts["expires_at"] is String)
   }
 
-  @Test("Orders without a verifiable proof are counted by app")
-  func unasked() throws {
+  @Test func ordersWithoutAVerifiableProofAreCountedByApp() throws {
     var report = try Self.sample()
     report.summary.notAsked = ["Game": 1, "Cards": 12]
     #expect(
@@ -211,8 +202,7 @@ struct ReportPageTests {
     #expect(try report.file("report.html").contains("12 orders of Cards cannot be verified"))
   }
 
-  @Test("actions.json names the user who has an order's goods, by pseudonym if the report has pseudonyms")
-  func holders() throws {
+  @Test func actionsJsonNamesTheUserWhoHasAnOrdersGoodsByPseudonymIfTheReportHasPseudonyms() throws {
     for key in [nil, "sixteen bytes ok"] {
       var report = try SampleReport()
       report.options.pseudonyms = key.flatMap { Pseudonyms(key: Array($0.utf8)) }

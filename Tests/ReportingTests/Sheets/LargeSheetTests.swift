@@ -5,10 +5,8 @@ import Testing
 
 @testable import Reporting
 
-@Suite("A table with one row more than an Excel sheet holds")
 struct LargeSheetTests {
-  @Test("The table continues on a second sheet, and the file has every row")
-  func continues() throws {
+  @Test func theTableContinuesOnASecondSheetAndTheFileHasEveryRow() throws {
     try withTemporaryDirectory { directory in
       let path = "\(directory)/large.xlsx"
       let workbook = try Workbook(

@@ -4,10 +4,9 @@ import Testing
 
 @testable import Reporting
 
-@Suite("The workbook, recalculated by LibreOffice", .enabled(if: LibreOffice.isInstalled))
+@Suite(.enabled(if: LibreOffice.isInstalled))
 struct RecalculationTests {
-  @Test("The recalculated numbers equal the stored ones over several sheets, and the workbook can be printed")
-  func totals() throws {
+  @Test func theRecalculatedNumbersEqualTheStoredOnesOverSeveralSheetsAndTheWorkbookCanBePrinted() throws {
     var report = try SampleReport()
     let codes = ["USD", "JPY", "KWD"]
     for number in 0..<12 {

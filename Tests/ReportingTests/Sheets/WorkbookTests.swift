@@ -4,7 +4,6 @@ import Testing
 
 @testable import Reporting
 
-@Suite("The workbook, read back by openpyxl")
 struct WorkbookTests {
   private func book(_ report: SampleReport, rowsPerSheet: Int? = nil) throws -> ReadBook {
     var report = report
@@ -24,8 +23,7 @@ struct WorkbookTests {
     return report
   }
 
-  @Test("Sheets are in order, with the file's columns as headers, a filter, a frozen row and a print setup")
-  func sheets() throws {
+  @Test func sheetsAreInOrderWithTheFilesColumnsAsHeadersAFilterAFrozenRowAndAPrintSetup() throws {
     var report = try sample()
     report.sandbox = [
       SandboxRow(
@@ -73,8 +71,7 @@ struct WorkbookTests {
     }
   }
 
-  @Test("The first sheet has its sections in their order")
-  func firstSheet() throws {
+  @Test func theFirstSheetHasItsSectionsInTheirOrder() throws {
     var report = try sample()
     report.options.hasTieOut = true
     report.summary.changes = ChangesSummary(since: SampleReport.asOf - .days(1), isSinceCompleteNight: true)
@@ -115,8 +112,7 @@ struct WorkbookTests {
     #expect(stake["B"]?.number == 8.01 && stake["B"]?.formula?.hasPrefix("=SUMIFS('Findings'!") == true)
   }
 
-  @Test("Debits and credits of each day and currency are a control, and a single line fails the report")
-  func journalControl() throws {
+  @Test func debitsAndCreditsOfEachDayAndCurrencyAreAControlAndASingleLineFailsTheReport() throws {
     func write(_ lines: (JournalEntry) -> [JournalLine]) throws -> [[String: String]] {
       try withTemporaryDirectory { directory in
         var options = try SampleReport().options
@@ -140,8 +136,7 @@ struct WorkbookTests {
     #expect(throws: ReportError.self) { try write { Array(JournalLine.lines(of: $0, accounts: accounts).prefix(1)) } }
   }
 
-  @Test("The journal has a sheet after the refund requests, and a table and a control on the first sheet")
-  func journalSheet() throws {
+  @Test func theJournalHasASheetAfterTheRefundRequestsAndATableAndAControlOnTheFirstSheet() throws {
     var report = try sample()
     try report.post()
     let book = try book(report)
@@ -163,8 +158,7 @@ struct WorkbookTests {
     #expect(try !self.book(sample()).sheets.map(\.name).contains("Journal"))
   }
 
-  @Test("Refund requests are sorted by deadline, late ones are marked, and the first sheet has the next deadline")
-  func refundRequests() throws {
+  @Test func refundRequestsAreSortedByDeadlineLateOnesAreMarkedAndTheFirstSheetHasTheNextDeadline() throws {
     var report = try sample()
     #expect(
       try book(report).sheet("Refund requests").row(2)["A"]?.text?.hasPrefix("No refund request is open.") == true)
@@ -191,8 +185,7 @@ struct WorkbookTests {
     #expect(try book.sheet("Sandbox").cell("Allowed", 2)?.text == "No")
   }
 
-  @Test("IDs are text, amounts are numbers in their currency's format, and times are local times of the time zone")
-  func types() throws {
+  @Test func iDsAreTextAmountsAreNumbersInTheirCurrencysFormatAndTimesAreLocalTimesOfTheTimeZone() throws {
     let orders = try book(sample()).sheet("Orders")
     let first = try orders.row(2)
     #expect(first["A"]?.kind == "s")
@@ -212,8 +205,7 @@ struct WorkbookTests {
     #expect(try orders.row(4)["F"]?.format == "#,##0.000;\"−\"#,##0.000;\"–\"")
   }
 
-  @Test("The sums below users and amounts are formulas by currency, cached with the control totals")
-  func sums() throws {
+  @Test func theSumsBelowUsersAndAmountsAreFormulasByCurrencyCachedWithTheControlTotals() throws {
     let report = try sample()
     let book = try book(report)
     let users = try book.sheet("Users")
@@ -232,8 +224,7 @@ struct WorkbookTests {
     }
   }
 
-  @Test("Findings are sorted worst first, link to their orders, and have cells for people's entries")
-  func findings() throws {
+  @Test func findingsAreSortedWorstFirstLinkToTheirOrdersAndHaveCellsForPeoplesEntries() throws {
     var report = try sample()
     let place = try #require(report.findings.firstIndex { $0.finding.orderId == "o2" })
     report.findings[place].owner = "Dana"
@@ -287,8 +278,7 @@ struct WorkbookTests {
     for id in ids { #expect(sheet.ignored?.contains("\(id)2:\(id)6") == true) }
   }
 
-  @Test("Every header has a note with the column's meaning, and amounts a warning that they are not proceeds")
-  func notes() throws {
+  @Test func everyHeaderHasANoteWithTheColumnsMeaningAndAmountsAWarningThatTheyAreNotProceeds() throws {
     let book = try book(sample())
     for table in ReportTable.usual {
       let sheet = try book.sheet(table.shape.title.description)
@@ -302,8 +292,8 @@ struct WorkbookTests {
     }
   }
 
-  @Test("Every number fits into its column, also a sum in bold", arguments: [1, 100])
-  func widths(_ count: Int) throws {
+  @Test(arguments: [1, 100])
+  func everyNumberFitsIntoItsColumnAlsoASumInBold(_ count: Int) throws {
     var report = try SampleReport()
     for number in 0..<count {
       report.add(
@@ -338,8 +328,7 @@ struct WorkbookTests {
     }
   }
 
-  @Test("Apple's reasons and delivery statuses have titles on the sheets")
-  func titlesOfCodes() throws {
+  @Test func applesReasonsAndDeliveryStatusesHaveTitlesOnTheSheets() throws {
     var report = try SampleReport()
     let date = try instant("2026-11-19T12:00:00Z")
     report.refunds = [
@@ -364,8 +353,8 @@ struct WorkbookTests {
     #expect("id_mismatch".title == "ID mismatch")
   }
 
-  @Test("Headers have at most two lines and a margin", arguments: ReportTable.allCases)
-  func headers(_ table: ReportTable) throws {
+  @Test(arguments: ReportTable.allCases)
+  func headersHaveAtMostTwoLinesAndAMargin(_ table: ReportTable) throws {
     for column in table.columns {
       let title = column.type == .instant ? "\(column.title) (Europe/Berlin)" : column.title
       var lines = [""]
@@ -386,8 +375,7 @@ struct WorkbookTests {
     }
   }
 
-  @Test("Refunds are negative and in the order of the file")
-  func refunds() throws {
+  @Test func refundsAreNegativeAndInTheOrderOfTheFile() throws {
     var report = try SampleReport()
     report.refunds = try [("T1", 12), ("T2", 11), ("T3", 11)].map { id, hour in
       RefundRow(
@@ -401,8 +389,7 @@ struct WorkbookTests {
     #expect(try sheet.row(6)["F"]?.formula == "=SUMIF($E$2:$E$4,E6,$F$2:$F$4)")
   }
 
-  @Test("The summary has the reasons for incompleteness, controls as formulas, and charts")
-  func summary() throws {
+  @Test func theSummaryHasTheReasonsForIncompletenessControlsAsFormulasAndCharts() throws {
     var report = try sample()
     report.summary.isComplete = false
     report.summary.incompleteReasons = ["7 receipts were not answered."]
@@ -443,8 +430,7 @@ struct WorkbookTests {
     for label in SignOff.labels { #expect(sheet.row(named: label) != nil) }
   }
 
-  @Test("Row counts include bad rows without an ID")
-  func rowsWithoutIds() throws {
+  @Test func rowCountsIncludeBadRowsWithoutAnID() throws {
     var report = try sample()
     report.addRowsWithoutIds()
     let book = try book(report)
@@ -461,8 +447,7 @@ struct WorkbookTests {
     #expect(counted["Receipts"] == 1)
   }
 
-  @Test("Each currency with an amount at risk has a chart, but not for a single night")
-  func charts() throws {
+  @Test func eachCurrencyWithAnAmountAtRiskHasAChartButNotForASingleNight() throws {
     var report = try sample()
     for night in 18...19 {
       var stake = MoneyByCurrency()
@@ -475,8 +460,7 @@ struct WorkbookTests {
     #expect(try book(report).sheet("Summary").charts == 1)
   }
 
-  @Test("The sheet About explains every setting, disposition, finding kind and reason")
-  func about() throws {
+  @Test func theSheetAboutExplainsEverySettingDispositionFindingKindAndReason() throws {
     var report = try sample()
     report.summary.settings = [SettingText("Lookback", "120 days")]
     report.summary.notChecked = ["Game": [.partialRefund]]
@@ -505,8 +489,7 @@ struct WorkbookTests {
     #expect(try self.book(report).sheet("About").row(named: "Refund unknown") != nil)
   }
 
-  @Test("Changes and days have sheets, controls and lines on the summary")
-  func changes() throws {
+  @Test func changesAndDaysHaveSheetsControlsAndLinesOnTheSummary() throws {
     var report = try sample()
     report.summary.changes.since = SampleReport.asOf - .days(1)
     for reported in report.findings {
@@ -568,8 +551,7 @@ struct WorkbookTests {
     try #require(sheet.rows.firstIndex { $0["A"]?.text == name }) + 1
   }
 
-  @Test("Beyond `report.workbookOrders` the sheets list only orders with findings, and name the file with all orders")
-  func manyOrders() throws {
+  @Test func beyondReportWorkbookOrdersTheSheetsListOnlyOrdersWithFindingsAndNameTheFileWithAllOrders() throws {
     var report = try sample()
     var verified = ProofState()
     verified.outcome = .verified
@@ -602,8 +584,7 @@ struct WorkbookTests {
     }
   }
 
-  @Test("A long table continues on further sheets, each with its header, table and sums")
-  func parts() throws {
+  @Test func aLongTableContinuesOnFurtherSheetsEachWithItsHeaderTableAndSums() throws {
     var report = try SampleReport()
     for number in 0..<13 {
       report.add(
@@ -635,8 +616,7 @@ struct WorkbookTests {
     #expect(summary.row(named: "USD")?["C"]?.number == 12)
   }
 
-  @Test("Dates before Excel's first one are text, and times have the offset of summer or winter")
-  func dates() throws {
+  @Test func datesBeforeExcelsFirstOneAreTextAndTimesHaveTheOffsetOfSummerOrWinter() throws {
     var report = try SampleReport()
     for (id, text) in [("o1", "2026-10-25T00:59:59Z"), ("o2", "2026-10-25T01:00:00Z"), ("o3", "1600-01-01T00:00:00Z")] {
       var judgement = try OrderFixture(amount: money(1, "USD")).judgement(Identifier(id))
@@ -650,8 +630,7 @@ struct WorkbookTests {
       ])
   }
 
-  @Test("The workbook of a longer period has its own name, title, findings and roll-forward")
-  func range() throws {
+  @Test func theWorkbookOfALongerPeriodHasItsOwnNameTitleFindingsAndRollForward() throws {
     var report = try sample()
     report.options.formats = [.csv, .xlsx]
     report.options.period = ReportPeriod(

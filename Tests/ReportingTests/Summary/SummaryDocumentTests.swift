@@ -4,15 +4,13 @@ import Testing
 
 @testable import Reporting
 
-@Suite("summary.json")
 struct SummaryDocumentTests {
   private func document(_ report: SampleReport) throws -> [String: Any] {
     let text = try report.file("summary.json")
     return try #require(try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any])
   }
 
-  @Test("summary.json has every key, every disposition, and amounts as text with the currency's digits")
-  func everything() throws {
+  @Test func summaryJsonHasEveryKeyEveryDispositionAndAmountsAsTextWithTheCurrencysDigits() throws {
     var report = try SampleReport()
     report.add(try OrderFixture(amount: money(199, "USD")).judgement("o1"))
     report.add(try OrderFixture(amount: money(300, "JPY"), isDelivered: false).judgement("o2"))
@@ -84,8 +82,7 @@ struct SummaryDocumentTests {
     #expect(control.count == 4 + 7 * 2)
   }
 
-  @Test("Keys are sorted, and the file ends with a line break")
-  func order() throws {
+  @Test func keysAreSortedAndTheFileEndsWithALineBreak() throws {
     let text = try SampleReport().file("summary.json")
     let keys = text.split(separator: "\n").filter { $0.hasPrefix("  \"") }.map { String($0.prefix { $0 != ":" }) }
     #expect(keys.count == 15)
@@ -93,12 +90,10 @@ struct SummaryDocumentTests {
     #expect(text.hasSuffix("}\n"))
   }
 
-  @Test(
-    "Ages are whole days since the transaction, whatever the finding's own age",
-    arguments: [
-      (0, "0-1"), (47, "0-1"), (48, "2-7"), (191, "2-7"), (192, "8-30"), (743, "8-30"), (744, "over 30"), (-5, "0-1"),
-    ])
-  func ageing(_ hours: Int64, _ bucket: String) throws {
+  @Test(arguments: [
+    (0, "0-1"), (47, "0-1"), (48, "2-7"), (191, "2-7"), (192, "8-30"), (743, "8-30"), (744, "over 30"), (-5, "0-1"),
+  ])
+  func agesAreWholeDaysSinceTheTransactionWhateverTheFindingsOwnAge(_ hours: Int64, _ bucket: String) throws {
     var finding = Finding(kind: .paidNotDelivered, subject: .order("o1"), reason: "r")
     finding.occurredAt = SampleReport.asOf - .hours(hours)
     finding.atStake = try money(199, "USD")
@@ -110,8 +105,7 @@ struct SummaryDocumentTests {
     #expect(ageing.known(.upToOne) == 1)
   }
 
-  @Test("Ages have a line for undated transactions only if there is one")
-  func undated() {
+  @Test func agesHaveALineForUndatedTransactionsOnlyIfThereIsOne() {
     var ageing = Ageing()
     #expect(ageing.buckets.count == 4)
     ageing.add(
@@ -120,8 +114,8 @@ struct SummaryDocumentTests {
     #expect(ageing.buckets.last == .undated)
   }
 
-  @Test("Unknown amounts at risk are counted, with and without known ones", arguments: [true, false])
-  func unknown(isUnknown: Bool) throws {
+  @Test(arguments: [true, false])
+  func unknownAmountsAtRiskAreCountedWithAndWithoutKnownOnes(isUnknown: Bool) throws {
     var finding = Finding(kind: .orphanPayment, subject: .transaction("T1"), reason: "r")
     finding.isAmountAtRiskUnknown = isUnknown
     var stake = Stake()
