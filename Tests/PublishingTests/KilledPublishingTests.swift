@@ -85,11 +85,8 @@ import Testing
       let token = reports.run()
       var digest = ""
       do {
-        let asOf = ReportsDirectory.asOf(1)
-        let folder = try ReportFolder(
-          reports.night(), token: token, asOf: asOf, known: reports.known,
-          volume: volume(dyingAt: last, exchanges: exchanges))
-        try ReportsDirectory.fill(folder, ["orders.csv": "second"], asOf: asOf, run: token)
+        let folder = try reports.folder(
+          reports.night(), "second", hour: 1, token: token, volume: volume(dyingAt: last, exchanges: exchanges))
         digest = try #require(folder.digest)
         _ = try folder.publish()
         return

@@ -73,6 +73,21 @@ struct ReportsDirectory: ~Copyable {
     try FileManager.default.contentsOfDirectory(atPath: "\(path)/\(folder)").sorted()
   }
 
+  func makeDirectory(_ name: String) throws {
+    try FileManager.default.createDirectory(atPath: "\(path)/\(name)", withIntermediateDirectories: true)
+  }
+
+  /// A filled folder that is not published yet.
+  func folder(
+    _ destination: ReportFolder.Destination, _ text: String, hour: Int = 0, token: String,
+    volume: VolumeCalls = VolumeCalls()
+  ) throws -> ReportFolder {
+    let asOf = ReportsDirectory.asOf(hour)
+    let folder = try ReportFolder(destination, token: token, asOf: asOf, known: known, volume: volume)
+    try ReportsDirectory.fill(folder, ["orders.csv": text], asOf: asOf, run: token)
+    return folder
+  }
+
   static let report = ["SHA256SUMS", "book.xlsx", "orders.csv", "run.json", "summary.json"]
 }
 
@@ -87,9 +102,7 @@ struct ReportsDirectory: ~Copyable {
     volume.step = { step in
       if step.hasPrefix("take orders.csv") { try "kept".write(toFile: place, atomically: false, encoding: .utf8) }
     }
-    let folder = try ReportFolder(
-      reports.night(), token: token, asOf: ReportsDirectory.asOf(1), known: reports.known, volume: volume)
-    try ReportsDirectory.fill(folder, ["orders.csv": "two"], asOf: ReportsDirectory.asOf(1), run: token)
+    let folder = try reports.folder(reports.night(), "two", hour: 1, token: token, volume: volume)
     _ = try folder.publish()
     folder.discard()
     #expect(reports.text("2026-11-19/notes.txt") == "kept")
@@ -298,7 +311,7 @@ struct ReportsDirectory: ~Copyable {
     #expect(try reports.publish("a", .exact(reports.path + "/out")).path == reports.path + "/out")
     #expect(try reports.publish("b", .exact(reports.path + "/out/")).path == reports.path + "/out")
     #expect(reports.text("out/orders.csv") == "b")
-    try FileManager.default.createDirectory(atPath: reports.path + "/empty", withIntermediateDirectories: false)
+    try reports.makeDirectory("empty")
     try reports.publish("c", .exact(reports.path + "/empty"))
     #expect(try reports.entries() == ["empty", "out"])
     #expect(try reports.entries("empty") == ReportsDirectory.report)
@@ -307,12 +320,12 @@ struct ReportsDirectory: ~Copyable {
   @Test func foreignFoldersAreNotReplaced() throws {
     let reports = try ReportsDirectory()
     try reports.publish("a", .exact(reports.path + "/out"))
-    try FileManager.default.createDirectory(atPath: reports.path + "/theirs", withIntermediateDirectories: false)
+    try reports.makeDirectory("theirs")
     try reports.write("precious", "theirs/notes.txt")
     try reports.write("precious", "file")
     try FileManager.default.createSymbolicLink(atPath: reports.path + "/link", withDestinationPath: "out")
     // A folder with a foreign `SHA256SUMS` is no report of night-audit.
-    try FileManager.default.createDirectory(atPath: reports.path + "/mirror", withIntermediateDirectories: false)
+    try reports.makeDirectory("mirror")
     try reports.write("x", "mirror/x")
     try reports.write("\(String(repeating: "0", count: 64))  x\n", "mirror/SHA256SUMS")
     let before = try reports.entries()
@@ -385,8 +398,7 @@ struct ReportsDirectory: ~Copyable {
     try reports.publish("first", reports.night())
     try reports.write("signed off", "2026-11-19/notes.txt")
     try reports.write("edited by finance", "2026-11-19/book.xlsx")
-    try FileManager.default.createDirectory(
-      atPath: reports.path + "/2026-11-19/scans/1", withIntermediateDirectories: true)
+    try reports.makeDirectory("2026-11-19/scans/1")
     try reports.write("scan", "2026-11-19/scans/1/page")
     let second = try reports.publish("second", reports.night(), volume: volume)
     #expect(
@@ -448,9 +460,7 @@ struct ReportsDirectory: ~Copyable {
 
   @Test func aRedirectedReportMovesCompletely() throws {
     let reports = try ReportsDirectory()
-    let folder = try ReportFolder(
-      reports.night(), token: "x", asOf: ReportsDirectory.asOf(0), known: reports.known)
-    try ReportsDirectory.fill(folder, ["orders.csv": "a"], asOf: ReportsDirectory.asOf(0), run: "x")
+    let folder = try reports.folder(reports.night(), "a", token: "x")
     let held = try folder.redirected(to: .held(directory: reports.path, date: "2026-11-19"))
     #expect(try held.publish().path == reports.path + "/held/2026-11-19")
     #expect(reports.text("held/2026-11-19/orders.csv") == "a")

@@ -205,13 +205,7 @@ struct LifecycleTests {
         let kept = try contents(of: directory)
         #expect(kept.count == whole)
         for name in kept {
-          let sheet = try run(
-            "python3",
-            [
-              "-c", "import sys, zipfile; print(zipfile.ZipFile(sys.argv[1]).read(sys.argv[2]).decode())",
-              "\(directory)/\(name)", "xl/worksheets/sheet1.xml",
-            ])
-          #expect(String(decoding: sheet, as: UTF8.self).split(separator: "<row ").count == 2_001, "\(name)")
+          #expect(try firstSheet(of: "\(directory)/\(name)").split(separator: "<row ").count == 2_001, "\(name)")
         }
       }
     }
@@ -225,14 +219,7 @@ struct LifecycleTests {
       let path = "\(directory)/\(try #require(contents(of: directory).first))"
       #expect(throws: Never.self) { try FinishedFile.prove(path, sheets: []) }
       for part in ["xl/worksheets/sheet1.xml", "xl/styles.xml"] {
-        let script = """
-          import sys, zipfile
-          with zipfile.ZipFile(sys.argv[1]) as book, zipfile.ZipFile(sys.argv[2], "w") as broken:
-              for name in book.namelist():
-                  content = book.read(name)
-                  broken.writestr(name, content[: len(content) // 2] if name == sys.argv[3] else content)
-          """
-        _ = try run("python3", ["-c", script, path, "\(directory)/broken.xlsx", part])
+        try damage(path, to: "\(directory)/broken.xlsx", part, as: "content[: len(content) // 2]")
         let error = #expect(throws: SpreadsheetError.self) {
           try FinishedFile.prove("\(directory)/broken.xlsx", sheets: [])
         }
@@ -260,14 +247,7 @@ struct LifecycleTests {
       try sheet.setRow(rowCount, height: 30)
       try workbook.close()
       let path = "\(directory)/\(try #require(contents(of: directory).first))"
-      let part = try run(
-        "python3",
-        [
-          "-c", "import sys, zipfile; print(zipfile.ZipFile(sys.argv[1]).read('xl/worksheets/sheet1.xml').decode())",
-          path,
-        ])
-      let content = String(decoding: part, as: UTF8.self)
-      let rows = try #require(content.firstMatch(of: /<sheetData>(.*)<\/sheetData>/)).1
+      let rows = try #require(firstSheet(of: path).firstMatch(of: /<sheetData>(.*)<\/sheetData>/)).1
       func prove(_ path: String, rowBytes: Int) throws(SpreadsheetError) {
         try FinishedFile.prove(path, sheets: [.init(name: "Orders", rowBytes: rowBytes)])
       }
@@ -282,14 +262,7 @@ struct LifecycleTests {
         #"content[: content.index(b"</sheetData>") - 3] + content[content.index(b"</sheetData>"):]"#,
       ]
       for loss in losses {
-        let script = """
-          import sys, zipfile
-          with zipfile.ZipFile(sys.argv[1]) as book, zipfile.ZipFile(sys.argv[2], "w") as broken:
-              for name in book.namelist():
-                  content = book.read(name)
-                  broken.writestr(name, \(loss) if name == "xl/worksheets/sheet1.xml" else content)
-          """
-        _ = try run("python3", ["-c", script, path, "\(directory)/broken.xlsx"])
+        try damage(path, to: "\(directory)/broken.xlsx", "xl/worksheets/sheet1.xml", as: loss)
         let error = #expect(throws: SpreadsheetError.self, "\(loss)") {
           try prove("\(directory)/broken.xlsx", rowBytes: rows.utf8.count)
         }
@@ -303,6 +276,23 @@ struct LifecycleTests {
     return descriptors.compactMap { try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\($0)") }
       .filter { $0.hasPrefix("\(directory)/") }
   }
+}
+
+private func firstSheet(of path: String) throws -> String {
+  let program = "import sys, zipfile; print(zipfile.ZipFile(sys.argv[1]).read('xl/worksheets/sheet1.xml').decode())"
+  return String(decoding: try run("python3", ["-c", program, path]), as: UTF8.self)
+}
+
+/// Copies a workbook, and one part of it as the Python expression over its `content`.
+private func damage(_ path: String, to other: String, _ part: String, as expression: String) throws {
+  let program = """
+    import sys, zipfile
+    with zipfile.ZipFile(sys.argv[1]) as book, zipfile.ZipFile(sys.argv[2], "w") as copy:
+        for name in book.namelist():
+            content = book.read(name)
+            copy.writestr(name, \(expression) if name == sys.argv[3] else content)
+    """
+  _ = try run("python3", ["-c", program, path, other, part])
 }
 
 private func contents(of directory: String) throws -> [String] {

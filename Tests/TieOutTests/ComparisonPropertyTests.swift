@@ -1,73 +1,65 @@
 import Reconciliation
+import TestSupport
 import Testing
 
 @testable import TieOut
 
-struct ComparisonPropertyTests {
-  struct Random: RandomNumberGenerator {
-    var state: UInt64
-    mutating func next() -> UInt64 {
-      state &+= 0x9E37_79B9_7F4A_7C15
-      var mixed = state
-      mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-      mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-      return mixed ^ (mixed >> 31)
-    }
-    mutating func whole(_ range: ClosedRange<Int>) -> Int { Int.random(in: range, using: &self) }
-    mutating func chance(_ percent: Int) -> Bool { whole(1...100) <= percent }
-  }
+extension SeededGenerator {
+  fileprivate mutating func chance(_ percent: Int) -> Bool { number(1...100) <= percent }
+}
 
+struct ComparisonPropertyTests {
   private static let places: [(Identifier, Identifier)] = [("US", "USD"), ("DE", "EUR"), ("FR", "EUR"), ("JP", "JPY")]
   private static let prices = ["0.99", "1.99", "0.985", "120"].map { number($0) }
 
   private func day(_ offset: Int) -> ReportDay { TieOutTests.day("09-01").advanced(by: offset) }
 
-  private func coverage(_ random: inout Random) -> DayCoverage {
+  private func coverage(_ random: inout SeededGenerator) -> DayCoverage {
     let others: [DayCoverage.Coverage] = [.missing, .young, .partial]
-    let states: [DayCoverage.Coverage] = (0..<50).map { _ in random.chance(90) ? .final : others[random.whole(0...2)] }
-    let printed = day(random.whole(0...8))...day(49)
+    let states: [DayCoverage.Coverage] = (0..<50).map { _ in random.chance(90) ? .final : others[random.number(0...2)] }
+    let printed = day(random.number(0...8))...day(49)
     return DayCoverage(days: day(0)...day(49), compared: printed, printed: printed) {
       states[$0.number - self.day(0).number]
     }
   }
 
-  private func sides(_ random: inout Random, coverage: DayCoverage) -> ProductSides {
+  private func sides(_ random: inout SeededGenerator, coverage: DayCoverage) -> ProductSides {
     var sides = ProductSides(app: "game", productId: "gems", isKnown: random.chance(90))
-    for _ in 0..<random.whole(0...60) {
-      let (country, currency) = Self.places[random.whole(0...3)]
-      let kind = TieOutClass.allCases[random.whole(0...3)]
+    for _ in 0..<random.number(0...60) {
+      let (country, currency) = Self.places[random.number(0...3)]
+      let kind = TieOutClass.allCases[random.number(0...3)]
       let isFree = kind == .free || kind == .restore
-      let date = day(random.whole(0...49))
+      let date = day(random.number(0...49))
       if coverage[date] != .missing {
-        let price = isFree ? .zero : Self.prices[random.whole(0...3)]
-        let units = random.whole(1...4) * (kind == .refund ? -1 : 1)
+        let price = isFree ? .zero : Self.prices[random.number(0...3)]
+        let units = random.number(1...4) * (kind == .refund ? -1 : 1)
         sides.apple.append(apple(date, units, kind: kind, country: country, currency: currency, price: price))
       }
     }
-    for _ in 0..<random.whole(0...60) {
-      let (country, currency) = Self.places[random.whole(0...3)]
-      let kind = TieOutClass.allCases[random.whole(0...3)]
-      let units = random.whole(1...4)
+    for _ in 0..<random.number(0...60) {
+      let (country, currency) = Self.places[random.number(0...3)]
+      let kind = TieOutClass.allCases[random.number(0...3)]
+      let units = random.number(1...4)
       let isKnown = random.chance(85)
       var mine = ours(
-        day(random.whole(0...49)), kind == .refund ? -units : units, kind: kind,
+        day(random.number(0...49)), kind == .refund ? -units : units, kind: kind,
         country: random.chance(80) ? country : nil, currency: isKnown ? currency : nil,
-        price: isKnown ? (kind == .free ? .zero : Self.prices[random.whole(0...3)]) : nil)
+        price: isKnown ? (kind == .free ? .zero : Self.prices[random.number(0...3)]) : nil)
       mine.isUnclaimedRenewal = random.chance(10)
       mine.mayBeFree = !isKnown && random.chance(30)
       sides.ours.append(mine)
     }
-    for _ in 0..<random.whole(0...3) { sides.partialRefunds.append(RefundEvidence(day: day(random.whole(0...49)))) }
-    for _ in 0..<random.whole(0...3) { sides.upgrades.append(RefundEvidence(day: day(random.whole(0...49)))) }
-    for _ in 0..<random.whole(0...9) {
-      sides.shop.append(ShopUnits(day: day(random.whole(0...49)), currency: "USD", units: 1, amount: Self.prices[0]))
+    for _ in 0..<random.number(0...3) { sides.partialRefunds.append(RefundEvidence(day: day(random.number(0...49)))) }
+    for _ in 0..<random.number(0...3) { sides.upgrades.append(RefundEvidence(day: day(random.number(0...49)))) }
+    for _ in 0..<random.number(0...9) {
+      sides.shop.append(ShopUnits(day: day(random.number(0...49)), currency: "USD", units: 1, amount: Self.prices[0]))
     }
     return sides
   }
 
   @Test(arguments: 0..<400)
   func explanationsAndRemainderSumToTheDifference(seed: Int) {
-    var random = Random(state: UInt64(seed))
+    var random = SeededGenerator(seed: UInt64(seed))
     let coverage = coverage(&random)
     let sides = sides(&random, coverage: coverage)
     let comparison = ProductComparison(sides, coverage: coverage)
@@ -93,7 +85,7 @@ struct ComparisonPropertyTests {
 
   @Test(arguments: 0..<100)
   func vendorSumsAddUpForAnySetOfReports(seed: Int) {
-    var random = Random(state: UInt64(seed))
+    var random = SeededGenerator(seed: UInt64(seed))
     let vendors = ["80012345", "80099999"]
     var known: [String: [String: ConnectReportTable.Known]] = [:]
     var sides = ProductSides(app: "game", productId: "gems", isKnown: true)
@@ -103,9 +95,9 @@ struct ComparisonPropertyTests {
         known[date.description, default: [:]][vendor] = ConnectReportTable.Known(
           isReadable ? .reported : .unreadable, .folder)
         guard isReadable else { continue }
-        sides.apple.append(apple(date, random.whole(1...4)))
+        sides.apple.append(apple(date, random.number(1...4)))
       }
-      if random.chance(70) { sides.ours.append(ours(date, random.whole(1...6))) }
+      if random.chance(70) { sides.ours.append(ours(date, random.number(1...6))) }
     }
     let window = ReportWindow(today: day(53), first: day(8), margin: 8, known: known, vendors: vendors)
     let coverage = DayCoverage(days: window.days, compared: window.compared, printed: window.printed) {
@@ -125,7 +117,7 @@ struct ComparisonPropertyTests {
 
   @Test(arguments: 0..<100)
   func inputOrderDoesNotChangeTheComparison(seed: Int) {
-    var random = Random(state: UInt64(seed))
+    var random = SeededGenerator(seed: UInt64(seed))
     let coverage = coverage(&random)
     let sides = sides(&random, coverage: coverage)
     var shuffled = sides
@@ -140,7 +132,7 @@ struct ComparisonPropertyTests {
   /// The shop has all sales but the lost ones. Apple reports sales up to three days late, and refunds on their day.
   @Test(arguments: 0..<200)
   func exactlyTheLostOrdersAreUnexplained(seed: Int) {
-    var random = Random(state: UInt64(seed))
+    var random = SeededGenerator(seed: UInt64(seed))
     let days = day(0)...day(49)
     let coverage = DayCoverage(days: days, compared: days, printed: days) {
       $0 >= self.day(48) ? .young : .final
@@ -150,10 +142,10 @@ struct ComparisonPropertyTests {
     // Lost orders are far from late sales, because a sale and a loss within days of each other cannot be distinguished.
     for week in 0..<5 {
       let start = week * 9
-      for _ in 0..<random.whole(0...12) {
-        let sold = start + random.whole(0...1)
-        let counted = random.chance(30) ? sold + random.whole(0...2) : sold
-        let units = random.whole(1...3)
+      for _ in 0..<random.number(0...12) {
+        let sold = start + random.number(0...1)
+        let counted = random.chance(30) ? sold + random.number(0...2) : sold
+        let units = random.number(1...3)
         sides.ours.append(ours(day(sold), units))
         sides.apple.append(apple(day(counted), units))
         if random.chance(20) {
@@ -162,7 +154,7 @@ struct ComparisonPropertyTests {
         }
       }
       if random.chance(60) {
-        let units = random.whole(1...4)
+        let units = random.number(1...4)
         lost += units
         sides.apple.append(apple(day(start + 6), units))
       }
