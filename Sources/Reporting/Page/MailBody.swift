@@ -37,11 +37,12 @@ package struct MailBody {
       case .bad: ("#9C0006", "#FFC7CE")
       }
     var content: [String: Any] = [
-      "title": title, "colour": colour, "background": background, "state": state, "reasons": reasons,
-      "closing": closing,
+      "title": title, "colour": colour, "background": background, "state": state, "hasReasons": !reasons.isEmpty,
+      "reasons": reasons, "closing": closing,
       "sections": sections.map { section -> [String: Any] in
         [
-          "title": section.title, "rows": section.rows.map { ["label": $0.0, "value": $0.1] }, "lines": section.lines,
+          "title": section.title, "hasRows": !section.rows.isEmpty, "hasLines": !section.lines.isEmpty,
+          "rows": section.rows.map { ["label": $0.0, "value": $0.1] }, "lines": section.lines,
         ]
       },
     ]
