@@ -347,18 +347,13 @@ package struct Plausibility: Hashable, Sendable {
     if exceedsHoldShare(night.paymentTimes.late, of: night.paymentTimes.orders) {
       causes.append(.paidLate(night.paymentTimes))
     }
-    if exceedsHoldShare(night.badRows.count, of: night.orders) {
-      causes.append(.badRows(night.badRows, of: night.orders))
-    }
-    if exceedsHoldShare(night.closing.count, of: night.openBefore) {
-      causes.append(.closings(night.closing, of: night.openBefore))
-    }
-    if exceedsHoldShare(night.lostPurchases.count, of: night.purchasesBefore) {
-      causes.append(.lostPurchases(night.lostPurchases, of: night.purchasesBefore))
-    }
-    if exceedsHoldShare(night.otherAmounts.count, of: night.ordersBefore) {
-      causes.append(.otherAmounts(night.otherAmounts, of: night.ordersBefore))
-    }
+    let shares: [(NightFigures.Sample, Int, HoldCause)] = [
+      (night.badRows, night.orders, .badRows(night.badRows, of: night.orders)),
+      (night.closing, night.openBefore, .closings(night.closing, of: night.openBefore)),
+      (night.lostPurchases, night.purchasesBefore, .lostPurchases(night.lostPurchases, of: night.purchasesBefore)),
+      (night.otherAmounts, night.ordersBefore, .otherAmounts(night.otherAmounts, of: night.ordersBefore)),
+    ]
+    for (sample, total, cause) in shares where exceedsHoldShare(sample.count, of: total) { causes.append(cause) }
     return causes + amountCauses(night, except: heldKinds)
   }
 

@@ -34,12 +34,7 @@ extension SummaryPage {
       try sheet.setRow(row, height: 32)
       try header(["Kind", "Severity"], texts: 2)
       row -= 1
-      try header(["Open", "Amount unknown"], texts: 0, from: 2)
-      row -= 1
-      for (offset, currency) in block.enumerated() {
-        try sheet.writeText(currency.code, row: row, column: 4 + offset, format: formats.tableHeaderRight)
-      }
-      row += 1
+      try header(["Open", "Amount unknown"] + block.map(\.code), texts: 0, from: 2)
       for kind in kinds {
         let stake = findings.byKind[kind] ?? Stake()
         let name = Criterion.cell(CellReference(row: row, column: 0))
@@ -48,13 +43,8 @@ extension SummaryPage {
         try write(
           LiveFigure(sheets.count(.findings, where: [("kind", name)]), stake.findings), column: 2, formats.tableCount)
         try sheet.writeInteger(stake.unknown, row: row, column: 3, format: formats.tableCount)
-        for (offset, currency) in block.enumerated() {
-          let code = Criterion.cell(CellReference(row: top, column: 4 + offset))
-          try write(
-            LiveFigure(
-              sheets.sum(.findings, "at_stake", where: [("kind", name), ("currency", code)]),
-              stake.money.minorUnits[currency] ?? 0, currency), column: 4 + offset,
-            formats.amount(digits: currency.digits))
+        try writeAmounts(block, top: top, sheets) {
+          ([("kind", name), ("currency", $0)], stake.money.minorUnits[$1] ?? 0)
         }
         row += 1
       }
@@ -98,15 +88,24 @@ extension SummaryPage {
         formats.tableCount)
       try sheet.writeInteger(
         lines.reduce(0) { $0 + $1.unknown }, row: row, column: 3, format: formats.tableCount)
-      for (offset, currency) in block.enumerated() {
-        let code = Criterion.cell(CellReference(row: top, column: 4 + offset))
+      try writeAmounts(block, top: top, sheets) { code, currency in
         let units = lines.reduce(Int128(0)) { $0 + ($1.currency == currency ? $1.minorUnits : 0) }
-        try write(
-          LiveFigure(
-            sheets.sum(.findings, "at_stake", where: [("severity", word), ("currency", code)]), units, currency),
-          column: 4 + offset, formats.amount(digits: currency.digits))
+        return ([("severity", word), ("currency", code)], units)
       }
       row += 1
+    }
+  }
+
+  /// Writes the amount at stake in each currency, whose code is in the header.
+  private func writeAmounts(
+    _ block: ArraySlice<Currency>, top: Int, _ sheets: TableFormulas,
+    _ amount: (Criterion, Currency) -> (conditions: [(String, Criterion)], units: Int128)
+  ) throws(SpreadsheetError) {
+    for (column, currency) in zip(4..., block) {
+      let (conditions, units) = amount(.cell(CellReference(row: top, column: column)), currency)
+      try write(
+        LiveFigure(sheets.sum(.findings, "at_stake", where: conditions), units, currency), column: column,
+        formats.amount(digits: currency.digits))
     }
   }
 
@@ -125,12 +124,7 @@ extension SummaryPage {
     for block in blocks(currencies) {
       let top = row
       try sheet.setRow(row, height: 32)
-      try header(["Age (days)", "Findings", "Amount unknown", "Age since first reported"])
-      row -= 1
-      for (offset, currency) in block.enumerated() {
-        try sheet.writeText(currency.code, row: row, column: 4 + offset, format: formats.tableHeaderRight)
-      }
-      row += 1
+      try header(["Age (days)", "Findings", "Amount unknown", "Age since first reported"] + block.map(\.code))
       for bucket in findings.ageing.buckets {
         let stake = findings.ageing[bucket]
         let ages = bucket.criteria.map { ("days_since", $0) }
@@ -141,14 +135,7 @@ extension SummaryPage {
         try write(
           LiveFigure(sheets.count(.findings, where: known), findings.ageing.known(bucket)), column: 3,
           formats.tableCount)
-        for (offset, currency) in block.enumerated() {
-          let code = Criterion.cell(CellReference(row: top, column: 4 + offset))
-          try write(
-            LiveFigure(
-              sheets.sum(.findings, "at_stake", where: [("currency", code)] + ages),
-              stake.money.minorUnits[currency] ?? 0, currency), column: 4 + offset,
-            formats.amount(digits: currency.digits))
-        }
+        try writeAmounts(block, top: top, sheets) { ([("currency", $0)] + ages, stake.money.minorUnits[$1] ?? 0) }
         row += 1
       }
       row += 1
