@@ -32,9 +32,7 @@ package struct MetricsFile: Sendable {
       self.samples = samples.map { Sample(labels: $0.labels, value: $0.value) }
     }
 
-    package init(
-      _ name: String, help: String, buckets: [(bound: Double, atMost: Int)], count: Int, sum: Double
-    ) {
+    package init(_ name: String, help: String, buckets: [(bound: Double, atMost: Int)], count: Int, sum: Double) {
       self.init(name, .histogram, help: help, [])
       guard count > 0 else { return }
       samples = buckets.map { Sample(suffix: "_bucket", labels: [("le", String($0.bound))], value: String($0.atMost)) }
@@ -79,9 +77,7 @@ package struct MetricsFile: Sendable {
     var text = ""
     for metric in metrics where !metric.samples.isEmpty {
       text += "# HELP \(metric.name) \(metric.help)\n# TYPE \(metric.name) \(metric.kind.rawValue)\n"
-      for sample in metric.samples {
-        text += "\(metric.name)\(sample.key) \(sample.value)\n"
-      }
+      for sample in metric.samples { text += "\(metric.name)\(sample.key) \(sample.value)\n" }
     }
     return text
   }

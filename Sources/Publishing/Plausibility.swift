@@ -10,9 +10,7 @@ package struct NightFigures: Sendable {
 
     package init() {}
 
-    package init(count: Int, examples: [String] = []) {
-      (self.count, self.examples) = (count, examples)
-    }
+    package init(count: Int, examples: [String] = []) { (self.count, self.examples) = (count, examples) }
 
     package mutating func add(_ words: @autoclosure () -> String) {
       count += 1
@@ -92,9 +90,7 @@ package struct NightFigures: Sendable {
   package mutating func add(_ finding: Finding, wasOpen: Bool) {
     let pseudonyms = pseudonyms
     let order = finding.orderId ?? (finding.subject.kind == .order ? finding.subject.id : nil)
-    if finding.kind == .badRow, let order,
-      counted[.badRow, default: []].insert(order).inserted
-    {
+    if finding.kind == .badRow, let order, counted[.badRow, default: []].insert(order).inserted {
       badRows.add(finding.example(pseudonyms))
     }
     if wasOpen {
@@ -233,8 +229,7 @@ package enum HoldCause: Hashable, Sendable, CustomStringConvertible {
     case .paidLate(let times):
       "\(times.late) of \(times.orders) paid orders were placed more than three days before their purchase: check whether "
         + "created_at is the time of the order, in the right time zone."
-        + Self.words(
-          times.examples.map { "order \($0.orderId): created \($0.createdAt.text), paid \($0.paidAt.text)" })
+        + Self.words(times.examples.map { "order \($0.orderId): created \($0.createdAt.text), paid \($0.paidAt.text)" })
     }
   }
 
@@ -270,8 +265,7 @@ extension FindingKind {
     case .wrongUser:
       "whether user_id of deliveries and of orders are IDs of the same kind, and app_account_token is that of each "
         + "order's user"
-    case .productMismatch, .soldOutsideCatalogue, .unknownProduct:
-      "whether product_id holds Apple's product IDs"
+    case .productMismatch, .soldOutsideCatalogue, .unknownProduct: "whether product_id holds Apple's product IDs"
     case .wrongBundle: "whether the view names the app of each order, and bundleId in the configuration is right"
     case .signatureInvalid: "whether receipts are shown as the client sent them, and Apple's roots are installed"
     case .sandboxDelivered, .environmentMislabelled: "whether the view shows orders of a test system"
@@ -290,8 +284,7 @@ extension FindingKind {
       "whether revoked_at is set where goods were taken back or access ended"
     case .partialRefund, .refundNotBooked, .refundOnlyHere: "whether refunds of the shop are mapped to status refunded"
     case .familySharedSale, .restoredAsSale: "whether the view shows restored and family purchases as orders"
-    case .deliveredBeforePaid, .purchasePredatesOrder, .futureDated:
-      "whether all times are in the same time zone"
+    case .deliveredBeforePaid, .purchasePredatesOrder, .futureDated: "whether all times are in the same time zone"
     case .accountTokenMissing: "whether the client sends account tokens"
     case .unreportedByShop: "whether the view leaves out products or days"
     case .stuckUnconfirmed, .badRow: "a few of them with night-audit explain"
@@ -304,9 +297,7 @@ package struct Plausibility: Hashable, Sendable {
     package var orders: Int
     package var deliveries: Int
 
-    package init(orders: Int, deliveries: Int) {
-      (self.orders, self.deliveries) = (orders, deliveries)
-    }
+    package init(orders: Int, deliveries: Int) { (self.orders, self.deliveries) = (orders, deliveries) }
   }
 
   /// Fewer rows than this never hold a night.
@@ -317,17 +308,14 @@ package struct Plausibility: Hashable, Sendable {
   /// nil for the first night, in which all findings are new.
   package var precedent: EarlierNights?
 
-  package init(share: Share, precedent: EarlierNights?) {
-    (self.share, self.precedent) = (share, precedent)
-  }
+  package init(share: Share, precedent: EarlierNights?) { (self.share, self.precedent) = (share, precedent) }
 
   package func causes(_ night: NightFigures) -> [HoldCause] {
     guard share != .whole else { return [] }
     var causes: [HoldCause] = []
     if let precedent {
       if night.orders * 2 < precedent.orders {
-        causes.append(
-          .fewerOrders(now: night.orders, before: precedent.orders, examples: night.missingOrders.examples))
+        causes.append(.fewerOrders(now: night.orders, before: precedent.orders, examples: night.missingOrders.examples))
       }
       if night.deliveries * 2 < precedent.deliveries {
         causes.append(

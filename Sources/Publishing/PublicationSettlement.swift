@@ -40,8 +40,7 @@ package struct PublicationSettlement: Sendable {
       }
       guard run.host == host || ReportFolder.wasMade(destination, token: run.runId) else {
         // Another host may see a folder that this one does not.
-        logger.warning(
-          "only host \(run.host) can find out whether its report is published", metadata: metadata)
+        logger.warning("only host \(run.host) can find out whether its report is published", metadata: metadata)
         continue
       }
       try await run.settleAsNotPublished(session)

@@ -7,9 +7,7 @@ package struct ReportVerification: Sendable {
     package var subject: String
     package var problem: String?
 
-    package init(_ subject: String, problem: String? = nil) {
-      (self.subject, self.problem) = (subject, problem)
-    }
+    package init(_ subject: String, problem: String? = nil) { (self.subject, self.problem) = (subject, problem) }
   }
 
   package var checks: [Check] = []

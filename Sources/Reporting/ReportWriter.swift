@@ -16,9 +16,7 @@ package struct ReportWriter: ~Copyable {
   /// The open refund requests, for the sheet in the order of their deadlines.
   private var refundRequests: [RefundRequestRow] = []
 
-  package init(_ options: ReportOptions) throws(ReportError) {
-    try self.init(options, rowsPerSheet: nil)
-  }
+  package init(_ options: ReportOptions) throws(ReportError) { try self.init(options, rowsPerSheet: nil) }
 
   init(_ options: ReportOptions, rowsPerSheet: Int?) throws(ReportError) {
     let files = options.hasFiles ? try CSVFiles(options) : nil
@@ -169,8 +167,7 @@ package struct ReportWriter: ~Copyable {
   package mutating func write(user key: Totals.UserKey, _ sums: Totals.Line) throws(ReportError) {
     let line = UserLine(key, sums)
     try csv?.users.add(line)
-    written.add(
-      user: options.pseudonyms?.pseudonym(of: key.userId) ?? key.userId.text, key.currency, sums)
+    written.add(user: options.pseudonyms?.pseudonym(of: key.userId) ?? key.userId.text, key.currency, sums)
     try book?.write(line)
   }
 

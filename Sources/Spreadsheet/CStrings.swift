@@ -5,9 +5,7 @@ import Glibc
 struct CStrings: ~Copyable {
   private var copies: [UnsafeMutablePointer<CChar>] = unsafe []
 
-  deinit {
-    unsafe copies.forEach { copy in unsafe free(copy) }
-  }
+  deinit { unsafe copies.forEach { copy in unsafe free(copy) } }
 
   mutating func copy(_ text: String?) -> UnsafeMutablePointer<CChar>? {
     guard let text, let copy = unsafe strdup(text) else { return nil }

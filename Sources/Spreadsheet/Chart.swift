@@ -34,9 +34,7 @@ extension Chart {
   func check() throws(SpreadsheetError) {
     let operation: StaticString = "add chart"
     let sizes = 50...10_000
-    guard sizes.contains(width), sizes.contains(height) else {
-      throw SpreadsheetError(.parameterNotAllowed, operation)
-    }
+    guard sizes.contains(width), sizes.contains(height) else { throw SpreadsheetError(.parameterNotAllowed, operation) }
     for text in [name, title, valueFormat, description].compactMap(\.self) {
       try OwnText.check(text, limit: 255, operation)
       // The library would take it for a cell reference.
@@ -59,8 +57,7 @@ extension Chart {
       lxw_row_t(categories.rows.lowerBound), lxw_col_t(categories.columns.lowerBound),
       lxw_row_t(categories.rows.upperBound), lxw_col_t(categories.columns.upperBound))
     unsafe chart_series_set_values(
-      series, self.values.sheet.description,
-      lxw_row_t(values.rows.lowerBound), lxw_col_t(values.columns.lowerBound),
+      series, self.values.sheet.description, lxw_row_t(values.rows.lowerBound), lxw_col_t(values.columns.lowerBound),
       lxw_row_t(values.rows.upperBound), lxw_col_t(values.columns.upperBound))
     var font = unsafe lxw_chart_font()
     unsafe font.size = 12

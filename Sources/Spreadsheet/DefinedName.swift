@@ -11,9 +11,7 @@ enum DefinedName {
     name.wholeMatch(of: /[A-Z]{1,3}[0-9]+|R[0-9]*(C[0-9]*)?|C[0-9]*/) != nil
   }
 
-  private static func isLetter(_ byte: UInt8) -> Bool {
-    (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte | 0x20)
-  }
+  private static func isLetter(_ byte: UInt8) -> Bool { (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte | 0x20) }
 
   private static func isPart(_ byte: UInt8) -> Bool {
     isLetter(byte) || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)

@@ -69,9 +69,7 @@ struct FinishedFile {
     deinit { unsafe XML_ParserFree(parser) }
 
     mutating func read(_ archive: unzFile, _ operation: StaticString) throws(SpreadsheetError) {
-      guard unsafe unzOpenCurrentFile(archive) == NA_UNZ_OK else {
-        throw SpreadsheetError(.cannotWriteFile, operation)
-      }
+      guard unsafe unzOpenCurrentFile(archive) == NA_UNZ_OK else { throw SpreadsheetError(.cannotWriteFile, operation) }
       let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: overlap + pieceSize, alignment: 16)
       defer { unsafe buffer.deallocate() }
       unsafe buffer.initializeMemory(as: UInt8.self, repeating: 0)

@@ -16,24 +16,18 @@ package struct Workbook: ~Copyable {
   /// - Parameters:
   ///   - path: where `close()` creates the file; must not exist.
   ///   - temporaryDirectory: must have room for the uncompressed sheets, about 60 bytes per cell.
-  package init(
-    path: String, temporaryDirectory: String, properties: DocumentProperties
-  ) throws(SpreadsheetError) {
+  package init(path: String, temporaryDirectory: String, properties: DocumentProperties) throws(SpreadsheetError) {
     try properties.check()
     let handle = try WorkbookHandle(path: path, temporaryDirectory: temporaryDirectory)
     try handle.set(properties)
     self.handle = handle
   }
 
-  deinit {
-    handle.abandon()
-  }
+  deinit { handle.abandon() }
 
   /// Writes the file and synchronizes it; after an error no file is left. The library also prints write errors to
   /// stderr.
-  package consuming func close() throws(SpreadsheetError) {
-    try handle.finish()
-  }
+  package consuming func close() throws(SpreadsheetError) { try handle.finish() }
 
   /// Appends a sheet. Throws `nameNotAllowed`, also for an existing name regardless of case.
   package func addSheet(named name: SheetName, storage: Storage) throws(SpreadsheetError) -> Sheet {
@@ -63,9 +57,7 @@ package struct Workbook: ~Copyable {
       throw SpreadsheetError(.nameNotAllowed, operation)
     }
     guard range.range.isOnSheet else { throw SpreadsheetError(.outOfRange, operation) }
-    guard
-      unsafe workbook_define_name(workbook, name, "=\(range.sheet.quoted)!\(range.range.absolute)")
-        == LXW_NO_ERROR
+    guard unsafe workbook_define_name(workbook, name, "=\(range.sheet.quoted)!\(range.range.absolute)") == LXW_NO_ERROR
     else { throw SpreadsheetError(.nameNotAllowed, operation) }
   }
 

@@ -30,9 +30,7 @@ final class WorkbookHandle {
     unsafe self.workbook = workbook
   }
 
-  deinit {
-    abandon()
-  }
+  deinit { abandon() }
 
   func set(_ properties: DocumentProperties) throws(SpreadsheetError) {
     let operation: StaticString = "set document properties"
@@ -46,9 +44,7 @@ final class WorkbookHandle {
     for (name, value) in properties.custom where result == LXW_NO_ERROR {
       result = unsafe workbook_set_custom_property_string(workbook, name, value)
     }
-    guard result == LXW_NO_ERROR else {
-      throw SpreadsheetError(.init(result), operation, libraryCode: result)
-    }
+    guard result == LXW_NO_ERROR else { throw SpreadsheetError(.init(result), operation, libraryCode: result) }
   }
 
   /// Writes the file and synchronizes it. The workbook is always freed, and a failed file is removed.
@@ -79,8 +75,7 @@ final class WorkbookHandle {
       let (result, error) = unsafe (workbook_close(workbook), errno)
       unsafe self.workbook = nil
       if result != LXW_NO_ERROR {
-        failure = SpreadsheetError(
-          .init(result), operation, libraryCode: result, systemError: error == 0 ? nil : error)
+        failure = SpreadsheetError(.init(result), operation, libraryCode: result, systemError: error == 0 ? nil : error)
       } else if fsync(descriptor) != 0 {
         failure = SpreadsheetError(.cannotSynchronize, "synchronize workbook", systemError: errno)
       }

@@ -40,9 +40,7 @@ import Testing
     let text = CurlConfiguration.mail(
       mail, message("one\ntwo; \"three\u{301}\"\u{301}\r\nurl = \"http://evil\"\n"), password: Secret("p\"w\\"))
     // Every line is one of our options, so no text became an option of its own.
-    for line in text.split(separator: "\n") {
-      #expect(line.wholeMatch(of: /[a-z0-9-]+( = ".*")?/) != nil, "\(line)")
-    }
+    for line in text.split(separator: "\n") { #expect(line.wholeMatch(of: /[a-z0-9-]+( = ".*")?/) != nil, "\(line)") }
     #expect(values(text, of: "url") == ["smtp://mail.example.com:587"])
     #expect(values(text, of: "user") == ["auditor:p\"w\\"])
     #expect(values(text, of: "mail-rcpt") == ["b@example.com", "c@example.com"])
@@ -73,9 +71,7 @@ import Testing
     let text = CurlConfiguration.upload(upload, report, password: nil)
     #expect(
       values(text, of: "url")
-        == ["orders.csv", "summary.json", "SHA256SUMS"].map {
-          "sftp://sftp.example.com/in/2026-11-19/\($0)"
-        })
+        == ["orders.csv", "summary.json", "SHA256SUMS"].map { "sftp://sftp.example.com/in/2026-11-19/\($0)" })
     #expect(values(text, of: "hostpubsha256") == ["abc", "abc", "abc"])
     #expect(values(text, of: "key") == ["/k", "/k", "/k"])
     #expect(text.split(separator: "\n").filter { $0 == "next" }.count == 2)

@@ -113,8 +113,7 @@ import Testing
   /// The same facts give the same bytes, so the digest does not identify the run.
   @Test(arguments: [true, false]) func aRunIsFinishedFromItsOwnReport(_ isNight: Bool) throws {
     let reports = try ReportsDirectory()
-    let destination =
-      isNight ? reports.night() : .adHoc(directory: reports.path, period: "2026-11-01_2026-11-30")
+    let destination = isNight ? reports.night() : .adHoc(directory: reports.path, period: "2026-11-01_2026-11-30")
     let first = try reports.publish("same", destination).path
     let token = reports.run()
     #expect(throws: Killed.self) {
@@ -144,8 +143,7 @@ import Testing
       return StagingLease.isAbandoned(content, lock: lock, here: here, isAlive: isAlive, idle: idle)
     }
     switch lock {
-    case .locked:
-      for host in ["a", "b"] { #expect(!isAbandoned(host, "1") && !isAbandoned(host, "2")) }
+    case .locked: for host in ["a", "b"] { #expect(!isAbandoned(host, "1") && !isAbandoned(host, "2")) }
     case .free:
       // Another container of this host, this host before a restart, another host.
       #expect(isAbandoned("b", "1") && isAbandoned("a", "2"))

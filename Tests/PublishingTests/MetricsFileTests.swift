@@ -61,8 +61,7 @@ import Testing
         sum: sum)
     }
     try MetricsFile([requests([("a", 3), ("b", 4)]), latency(1, 2, 1.5)]).write(to: path)
-    let second = MetricsFile(
-      [requests([("a", 10)]), latency(5, 6, 2)].map { $0.accumulated(from: path) })
+    let second = MetricsFile([requests([("a", 10)]), latency(5, 6, 2)].map { $0.accumulated(from: path) })
     #expect(second.text.contains(#"{app="a",outcome="answered"} 13"#))
     #expect(second.text.contains(#"{app="b",outcome="answered"} 4"#))
     #expect(second.text.contains(#"_bucket{le="0.5"} 6"#) && second.text.contains(#"_bucket{le="+Inf"} 8"#))
@@ -143,8 +142,7 @@ import Testing
     try FileManager.default.removeItem(atPath: folder + "/book.xlsx")
     try reports.write("mine", "out/notes.txt")
     let found = ReportVerification(directory: folder)
-    #expect(
-      found.checks.filter { $0.problem != nil }.map(\.subject) == ["book.xlsx", "orders.csv", "control totals"])
+    #expect(found.checks.filter { $0.problem != nil }.map(\.subject) == ["book.xlsx", "orders.csv", "control totals"])
     #expect(!found.isProven)
     try reports.write("{}", "out/summary.json")
     #expect(

@@ -226,9 +226,7 @@ struct ReportsDirectory: ~Copyable {
     ] {
       directory.clearLeftovers(except: [])
       ReportFolder.clearLeftovers(beside: destination, except: [])
-      let error = #expect(throws: PublishingFailure.self, "\(destination)") {
-        try reports.publish("a", destination)
-      }
+      let error = #expect(throws: PublishingFailure.self, "\(destination)") { try reports.publish("a", destination) }
       #expect(error?.path == link && error?.exitStatus == .cannotWrite)
       #expect(error?.problem.contains("replace it by a directory") == true)
       #expect(throws: PublishingFailure.self) {
@@ -438,8 +436,7 @@ struct ReportsDirectory: ~Copyable {
 
   @Test func discardedReportsLeaveNoFiles() throws {
     let reports = try ReportsDirectory()
-    let folder = try ReportFolder(
-      reports.night(), token: "x", asOf: ReportsDirectory.asOf(0), known: reports.known)
+    let folder = try ReportFolder(reports.night(), token: "x", asOf: ReportsDirectory.asOf(0), known: reports.known)
     try folder.write(Data("half".utf8), as: "report")
     Leftovers(directory: reports.path).clear(except: [])
     #expect(try reports.entries().count == 2)

@@ -8,8 +8,7 @@ import Testing
 
 @Suite struct ReportRetentionTests {
   private func night(_ day: Int, _ isComplete: Bool = true) -> ReportRetention.Folder {
-    ReportRetention.Folder(
-      path: "2026-11-\(day)", asOf: Instant(seconds: Int64(day) * 86_400), isComplete: isComplete)
+    ReportRetention.Folder(path: "2026-11-\(day)", asOf: Instant(seconds: Int64(day) * 86_400), isComplete: isComplete)
   }
 
   @Test func theLastCompleteNightStaysHoweverOldItIs() {

@@ -76,9 +76,7 @@ struct ReadBook: Decodable {
     self = try JSONDecoder().decode(ReadBook.self, from: output)
   }
 
-  func sheet(_ name: String) throws -> Sheet {
-    try #require(sheets.first { $0.name == name }, "no sheet \(name)")
-  }
+  func sheet(_ name: String) throws -> Sheet { try #require(sheets.first { $0.name == name }, "no sheet \(name)") }
 
   /// Debian installs openpyxl for its own Python, which may not be the first in `PATH`.
   static func python() throws -> String {

@@ -43,8 +43,7 @@ struct ReportWriterTests {
       }
       #expect(files.map(\.rows) == [nil, 40, 0, nil, 16, nil, 40, 4, 0, 0, 0, nil, 0, nil, 14])
       let checked = try run("/usr/bin/env", ["-C", directory, "sha256sum", "--strict", "-c", "SHA256SUMS"])
-      #expect(
-        String(decoding: checked, as: UTF8.self) == names.map { "\($0): OK\n" }.joined())
+      #expect(String(decoding: checked, as: UTF8.self) == names.map { "\($0): OK\n" }.joined())
     }
   }
 

@@ -52,8 +52,7 @@ struct SampleReport {
     options.appNames = ["com.example.game": "game"]
     summary = SummaryFacts(
       isComplete: true, incompleteReasons: [], since: "2026-11-19", until: "2026-11-19", timeZone: "Europe/Berlin",
-      configuration: "c0ffee",
-      findings: FindingsSummary(), history: [])
+      configuration: "c0ffee", findings: FindingsSummary(), history: [])
   }
 
   mutating func add(_ judgement: Judgement) {
@@ -155,8 +154,7 @@ struct OrderFixture {
       let transactionId = Identifier("T-" + orderId.text)
       order.transactionId = transactionId
       facts.order = order
-      var transaction = TransactionRecord(
-        environment: environment, transactionId: transactionId, productId: productId)
+      var transaction = TransactionRecord(environment: environment, transactionId: transactionId, productId: productId)
       transaction.bundleId = "com.example.game"
       transaction.details.storefront = "DEU"
       transaction.purchaseDate = createdAt + .seconds(1)

@@ -67,9 +67,7 @@ struct CellTests {
     try withTemporaryDirectory { directory in
       let workbook = try Workbook(in: directory)
       let sheet = try workbook.addSheet(named: "Refused", storage: .streamed)
-      for (name, expected, write) in cases {
-        #expect(code { try write(sheet) } == expected, "\(name)")
-      }
+      for (name, expected, write) in cases { #expect(code { try write(sheet) } == expected, "\(name)") }
     }
   }
 
@@ -83,8 +81,7 @@ struct CellTests {
 
   @Test(
     arguments: [
-      (-2_208_988_800, 1.0),
-      (-2_203_977_600, 59),
+      (-2_208_988_800, 1.0), (-2_203_977_600, 59),
       // Excel counts a 29 February 1900, which did not exist.
       (-2_203_891_200, 61), (0, 25_569), (951_782_400, 36_585), (1_735_646_400, 45_657.5),
       (253_402_214_400, 2_958_465),

@@ -58,8 +58,7 @@ struct LifecycleTests {
       let range = CellRange(rows: 0...1, columns: 0...1)
       let attempts: [() throws -> Void] = [
         { try sheet.writeText("x", row: 0, column: 0, format: format) },
-        { try sheet.writeNumber(1, row: 0, column: 0) },
-        { try sheet.writeBlank(row: 0, column: 0, format: format) },
+        { try sheet.writeNumber(1, row: 0, column: 0) }, { try sheet.writeBlank(row: 0, column: 0, format: format) },
         { try sheet.writeLink(to: CellReference(row: 0, column: 0), on: "Orders", text: "x", row: 0, column: 0) },
         { try sheet.setColumns(0...1, width: 10) },
         { try sheet.setRow(0, height: 10) },
@@ -131,8 +130,7 @@ struct LifecycleTests {
     try withTemporaryDirectory { directory in
       let temporary = "\(directory)/temporary"
       try FileManager.default.createDirectory(atPath: temporary, withIntermediateDirectories: false)
-      let workbook = try Workbook(
-        path: "\(directory)/book.xlsx", temporaryDirectory: temporary, properties: .sample)
+      let workbook = try Workbook(path: "\(directory)/book.xlsx", temporaryDirectory: temporary, properties: .sample)
       _ = try workbook.addSheet(named: "Findings", storage: .inMemory)
       try FileManager.default.removeItem(atPath: temporary)
       #expect(code { _ = try workbook.addSheet(named: "Orders", storage: .streamed) } == .temporaryFileFailed)
@@ -175,8 +173,7 @@ struct LifecycleTests {
       try withTemporaryDirectory { directory in
         signal(SIGXFSZ, SIG_IGN)
         func write(_ name: String) throws(SpreadsheetError) {
-          let workbook = try Workbook(
-            path: "\(directory)/\(name)", temporaryDirectory: directory, properties: .sample)
+          let workbook = try Workbook(path: "\(directory)/\(name)", temporaryDirectory: directory, properties: .sample)
           let sheet = try workbook.addSheet(named: "Orders", storage: .streamed)
           for row in 0..<2_000 { try sheet.writeText("the same", row: row, column: 0) }
           try workbook.close()

@@ -83,8 +83,7 @@ struct SheetFeatureTests {
     let read = try roundTrip { workbook in
       let sheet = try workbook.addSheet(named: "Links", storage: storage)
       for (row, text) in texts.enumerated() {
-        try sheet.writeLink(
-          to: CellReference(row: row, column: 1), on: "The orders", text: text, row: row, column: 0)
+        try sheet.writeLink(to: CellReference(row: row, column: 1), on: "The orders", text: text, row: row, column: 0)
       }
       _ = try workbook.addSheet(named: "The orders", storage: storage)
       #expect(sheet.remainingLinks == Sheet.maximumLinks - texts.count)
@@ -101,9 +100,7 @@ struct SheetFeatureTests {
       let workbook = try Workbook(in: directory)
       let sheet = try workbook.addSheet(named: "Links", storage: .streamed)
       let target = CellReference(row: 0, column: 0)
-      for row in 0..<Sheet.maximumLinks {
-        try sheet.writeLink(to: target, on: "Links", text: "x", row: row, column: 0)
-      }
+      for row in 0..<Sheet.maximumLinks { try sheet.writeLink(to: target, on: "Links", text: "x", row: row, column: 0) }
       #expect(sheet.remainingLinks == 0)
       let next = 65_530
       #expect(Sheet.maximumLinks == next)
@@ -154,10 +151,7 @@ struct SheetFeatureTests {
         ("no choice", .parameterNotAllowed, { try sheet.addChoice(of: [], in: one) }),
         ("comma in a choice", .parameterNotAllowed, { try sheet.addChoice(of: ["a,b"], in: one) }),
         // 128 characters, but 256 bytes: the library's buffer has 258, with quotation marks and NUL.
-        (
-          "bytes of a choice", .textTooLong,
-          { try sheet.addChoice(of: [String(repeating: "é", count: 128)], in: one) }
-        ),
+        ("bytes of a choice", .textTooLong, { try sheet.addChoice(of: [String(repeating: "é", count: 128)], in: one) }),
         (
           "control in a rule", .textNotRepresentable,
           { try sheet.addConditionalFormat(.text(equals: "\u{1}", format), in: one) }
@@ -170,8 +164,7 @@ struct SheetFeatureTests {
         (
           "chart with a formula for a name", .parameterNotAllowed,
           {
-            let chart = Chart(
-              .bar, title: "Orders", series: "=A1", categories: place, values: place, colour: Colour(0))
+            let chart = Chart(.bar, title: "Orders", series: "=A1", categories: place, values: place, colour: Colour(0))
             try workbook.addChart(chart, to: sheet, row: 0, column: 0)
           }
         ),

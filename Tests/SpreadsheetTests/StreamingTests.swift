@@ -47,9 +47,7 @@ struct StreamingTests {
         { try sheet.setRow(9, height: 20) },
         { try sheet.mergeCells(CellRange(rows: 9...11, columns: 0...1), text: "x", format: format) },
       ]
-      for (index, attempt) in attempts.enumerated() {
-        #expect(code(attempt) == .rowAlreadyWritten, "attempt \(index)")
-      }
+      for (index, attempt) in attempts.enumerated() { #expect(code(attempt) == .rowAlreadyWritten, "attempt \(index)") }
       #expect(sheet.remainingLinks == Sheet.maximumLinks)
     }
   }

@@ -19,8 +19,7 @@ extension DocumentProperties {
 extension Workbook {
   /// Creates `book.xlsx` in the directory of its temporary files.
   init(in directory: String, properties: DocumentProperties = .sample) throws(SpreadsheetError) {
-    try self.init(
-      path: "\(directory)/book.xlsx", temporaryDirectory: directory, properties: properties)
+    try self.init(path: "\(directory)/book.xlsx", temporaryDirectory: directory, properties: properties)
   }
 }
 

@@ -5,9 +5,7 @@ struct TableTests {
   static let headers = ["Order", "Amount", "Odd '#[1]"]
 
   /// Writes a table of three rows, from the second row and column on.
-  private func writeTable(
-    named name: StaticString, to sheet: Sheet, of workbook: borrowing Workbook
-  ) throws {
+  private func writeTable(named name: StaticString, to sheet: Sheet, of workbook: borrowing Workbook) throws {
     let bold = try workbook.addFormat(CellStyle { $0.isBold = true })
     let table = ExcelTable(name: name, columns: Self.headers.map { .init(header: $0, headerFormat: bold) })
     try sheet.writeHeader(of: table, row: 1, firstColumn: 1)

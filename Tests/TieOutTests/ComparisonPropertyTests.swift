@@ -134,9 +134,7 @@ struct ComparisonPropertyTests {
   func exactlyTheLostOrdersAreUnexplained(seed: Int) {
     var random = SeededGenerator(seed: UInt64(seed))
     let days = day(0)...day(49)
-    let coverage = DayCoverage(days: days, compared: days, printed: days) {
-      $0 >= self.day(48) ? .young : .final
-    }
+    let coverage = DayCoverage(days: days, compared: days, printed: days) { $0 >= self.day(48) ? .young : .final }
     var sides = ProductSides(app: "game", productId: "gems", isKnown: true)
     var lost = 0
     // Lost orders are far from late sales, because a sale and a loss within days of each other cannot be distinguished.

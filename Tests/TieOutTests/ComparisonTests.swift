@@ -93,8 +93,7 @@ struct ComparisonTests {
   }
 
   @Test func aDayWithoutAReportCreatesNoFindings() {
-    let comparison = compare(
-      [apple("11-06", 1)], [ours("11-05", 2)], coverage: coverage(missing: ["11-05"]))
+    let comparison = compare([apple("11-06", 1)], [ours("11-05", 2)], coverage: coverage(missing: ["11-05"]))
     #expect(row(comparison, "11-05")?.apple == nil)
     #expect(explained(comparison, "11-05", .notReported) == Millionths(-2))
     // Apple's unit on the next day may be one of the two.
@@ -189,8 +188,7 @@ struct ComparisonTests {
 
   /// Sales without a price do not make the refunds of the day unknown.
   @Test func refundsAreComparedOnDaysWithUnpricedSales() {
-    let comparison = compare(
-      [apple("11-05"), apple("11-05", -1, kind: .refund)], [ours("11-05", price: nil)])
+    let comparison = compare([apple("11-05"), apple("11-05", -1, kind: .refund)], [ours("11-05", price: nil)])
     #expect(row(comparison, "11-05", .amount)?.comparison == nil)
     #expect(explained(comparison, "11-05", .refundUnknown, .amount, .refund) == -Self.dollar)
   }
@@ -326,8 +324,7 @@ struct OurSideTests {
   @Test(arguments: ["P", "R"] as [Identifier])
   func aRestoreImpliesASaleOnItsOriginalDay(id: Identifier) {
     var sides = sides([restore(id, of: "P")])
-    let sale =
-      id == "P" ? ours(day("11-10"), price: number("4.99")) : OurUnits(day: day("11-10"))
+    let sale = id == "P" ? ours(day("11-10"), price: number("4.99")) : OurUnits(day: day("11-10"))
     #expect(sides.ours.map(\.kind) == [.restore, .sale] && sides.ours.last == sale)
     sides.apple = [apple(day("11-10"), price: number("4.99")), apple(day("11-12"), kind: .restore, price: .zero)]
     let comparison = ProductComparison(sides, coverage: .whole(day("11-01")...day("11-20")))

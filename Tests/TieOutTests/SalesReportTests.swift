@@ -104,9 +104,7 @@ struct SalesReportTests {
 
   @Test func aCutOrDamagedFileFailsWhereverItIsCut() throws {
     let whole = try gzip(Self.example().bytes)
-    for count in 2..<whole.count {
-      #expect(throws: GunzipError.cut) { try SampleSales.read(Array(whole[..<count])) }
-    }
+    for count in 2..<whole.count { #expect(throws: GunzipError.cut) { try SampleSales.read(Array(whole[..<count])) } }
     var damaged = whole
     damaged[whole.count - 5] ^= 1
     #expect(throws: GunzipError.damaged) { try SampleSales.read(damaged) }

@@ -102,8 +102,7 @@ struct SettlementTests {
     // The sale is on the last day of fiscal 2026-02. 2026-03 ends 28 days later, and 2026-04 another 35 days later.
     let sold = sides(sold: [("2025-11-29", 1)], settled: [])
     for (missing, isLeftOut) in [("2026-02", false), ("2026-03", false), ("2026-01", true), ("2026-04", true)] {
-      var settlement = ProceedsSettlement(
-        today: day("2026-05-01"), whole: Self.all.subtracting([Self.period(missing)]))
+      var settlement = ProceedsSettlement(today: day("2026-05-01"), whole: Self.all.subtracting([Self.period(missing)]))
       settlement.add(sold)
       let line = line(Self.second, settlement)
       #expect(line.neverCollected == (isLeftOut ? number("0.70") : .zero), "\(missing)")
@@ -260,8 +259,7 @@ struct FolderFileStateTests {
       ("a.txt", true, true, false), ("b.txt", true, true, false), ("gone.txt", true, true, false),
       ("a.txt", false, false, true), ("b.txt", false, false, true),
       // The file was restored under its name, or the superseding file was removed.
-      ("a.txt", false, true, true), ("gone.txt", false, true, true),
-      ("b.txt", false, true, false),
+      ("a.txt", false, true, true), ("gone.txt", false, true, true), ("b.txt", false, true, false),
     ]
     for (newestFile, isNewest, isKnown, isNews) in cases {
       let state = FolderFileState(newestFile: newestFile, isNewest: isNewest, isKnown: isKnown)

@@ -23,9 +23,7 @@ struct CurlConfiguration {
 
   private(set) var text = ""
 
-  static func mail(
-    _ mail: DispatchTarget.Mail, _ message: Message, password: Secret?
-  ) -> String {
+  static func mail(_ mail: DispatchTarget.Mail, _ message: Message, password: Secret?) -> String {
     var configuration = CurlConfiguration()
     configuration.begin(mail.account, password: password)
     configuration.add("url", mail.account.url)

@@ -32,9 +32,7 @@ package struct DispatchTable {
       ORDER BY run_id <> $1::uuid, attempts >= 9, dispatch_id
       """, [.text(runId)])
     var owed: [Owed] = []
-    for row in rows {
-      owed.append(Owed(id: try row.int64(0), target: try row.text(1), directory: try row.text(2)))
-    }
+    for row in rows { owed.append(Owed(id: try row.int64(0), target: try row.text(1), directory: try row.text(2))) }
     return owed
   }
 

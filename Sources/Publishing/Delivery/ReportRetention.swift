@@ -21,9 +21,7 @@ package struct ReportRetention {
   /// Folders to keep at any age: the target of `latest`, the new report, and owed reports.
   package var kept: Set<String>
 
-  package init(cutoff: Instant, kept: Set<String>) {
-    (self.cutoff, self.kept) = (cutoff, kept)
-  }
+  package init(cutoff: Instant, kept: Set<String>) { (self.cutoff, self.kept) = (cutoff, kept) }
 
   /// Returns the oldest first. The last complete night never expires.
   package func expired(_ folders: [Folder]) -> [Folder] {
@@ -63,9 +61,7 @@ package struct ReportDirectory {
   private static func paths(in directory: String) -> [String] {
     var found = nights(in: directory + "/.")
     found += nights(in: "\(directory)/held").map { "held/\($0)" }
-    for place in places {
-      found += names(in: "\(directory)/\(place)").map { "\(place)/\($0)" }.filter(isNumbered)
-    }
+    for place in places { found += names(in: "\(directory)/\(place)").map { "\(place)/\($0)" }.filter(isNumbered) }
     return found
   }
 

@@ -46,9 +46,7 @@ package struct ReportSender: Sendable {
 
   package static var curl: String? {
     let path = ProcessInfo.processInfo.environment["PATH"] ?? "/usr/local/bin:/usr/bin:/bin"
-    return path.split(separator: ":").map { "\($0)/curl" }.first {
-      FileManager.default.isExecutableFile(atPath: $0)
-    }
+    return path.split(separator: ":").map { "\($0)/curl" }.first { FileManager.default.isExecutableFile(atPath: $0) }
   }
 
   /// Sends the report. Returns when the receiver has accepted it.
@@ -60,8 +58,7 @@ package struct ReportSender: Sendable {
     case .upload(let upload):
       let sent = CurlConfiguration.Report(directory: report.directory, name: report.name, files: report.files)
       try await runCurl(CurlConfiguration.upload(upload, sent, password: passwords[target.name]))
-    case .command(let command):
-      try await run(command, report)
+    case .command(let command): try await run(command, report)
     }
   }
 
@@ -90,8 +87,7 @@ package struct ReportSender: Sendable {
     let place = "\(ProcessInfo.processInfo.hostName):\(report.directory)"
     let folder = report.directory.split(separator: "/").last.map(String.init) ?? ""
     let mail = SummaryMail(
-      summary, folder: place, attachment: workbook,
-      link: link.map { "\($0)\($0.hasSuffix("/") ? "" : "/")\(folder)/" })
+      summary, folder: place, attachment: workbook, link: link.map { "\($0)\($0.hasSuffix("/") ? "" : "/")\(folder)/" })
     return CurlConfiguration.Message(
       subject: mail.subject, text: mail.body.text, html: mail.body.html, date: ReportSender.mailDate(now),
       messageId: ReportSender.messageId(String(report.digest.prefix(32)), from: from, to: target),

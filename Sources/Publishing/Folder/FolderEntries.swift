@@ -70,9 +70,7 @@ final class OpenDirectory {
   func contains(_ name: Name) -> Bool { file_mode_at(descriptor, name.bytes) >= 0 }
 
   /// Returns 0, also for a missing file, or `errno`.
-  func unlink(_ name: Name) -> Int32 {
-    unlinkat(descriptor, name.bytes, 0) == 0 || errno == ENOENT ? 0 : errno
-  }
+  func unlink(_ name: Name) -> Int32 { unlinkat(descriptor, name.bytes, 0) == 0 || errno == ENOENT ? 0 : errno }
 
   /// Moves an entry unless the new name is taken. Returns 0 or `errno`.
   func move(_ name: Name, to other: OpenDirectory, as newName: Name) -> Int32 {

@@ -9,9 +9,7 @@ package struct PublishingFailure: RunEndingError, Hashable, CustomStringConverti
   /// True for a condition that may pass: a full disk, a failing volume, a link that the operator removes.
   package var isOfVolume = false
 
-  package init(path: String, problem: String) {
-    (self.path, self.problem) = (path, problem)
-  }
+  package init(path: String, problem: String) { (self.path, self.problem) = (path, problem) }
 
   /// A folder whose run, `run` in `run.json`, this database does not know.
   init(path: String, foreignRunID run: String?) {

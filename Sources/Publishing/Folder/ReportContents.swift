@@ -24,9 +24,7 @@ package struct ReportContents {
     }
     digest = ReportContents.sha256(sums)
     files.append((ReportContents.sums, digest))
-    if let run = RegularFile.content("\(directory)/run.json") {
-      files.append(("run.json", ReportContents.sha256(run)))
-    }
+    if let run = RegularFile.content("\(directory)/run.json") { files.append(("run.json", ReportContents.sha256(run))) }
     self.directory = directory
     self.files = files.sorted { $0.name < $1.name }
   }
@@ -98,7 +96,5 @@ package struct ReportContents {
     return (attributes?[.size] as? NSNumber)?.intValue
   }
 
-  func content(of name: String) -> [UInt8]? {
-    RegularFile.content("\(directory)/\(name)").map { Array($0) }
-  }
+  func content(of name: String) -> [UInt8]? { RegularFile.content("\(directory)/\(name)").map { Array($0) } }
 }

@@ -148,9 +148,7 @@ package struct ReportFolder: Sendable {
   /// Checks that a report may be published at a destination. Changes nothing.
   ///
   /// - Throws: `PublishingFailure` for a foreign file, a report of another installation, or one of a later as-of.
-  package static func check(
-    _ destination: Destination, asOf: Instant, known: KnownRuns?
-  ) throws(PublishingFailure) {
+  package static func check(_ destination: Destination, asOf: Instant, known: KnownRuns?) throws(PublishingFailure) {
     try destination.requireNoLink()
     switch destination {
     case .nightly(let directory, _), .held(let directory, _):
@@ -441,9 +439,7 @@ struct StagingNames: Hashable {
     close(descriptor)
   }
 
-  init(directory: String, token: String) {
-    (self.directory, self.token) = (directory, token)
-  }
+  init(directory: String, token: String) { (self.directory, self.token) = (directory, token) }
 
   init?(directory: String, lease name: String) {
     guard let match = name.wholeMatch(of: /\.night-audit-([A-Za-z0-9-]+)\.lease/) else { return nil }

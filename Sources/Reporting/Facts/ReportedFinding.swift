@@ -49,8 +49,7 @@ extension ReportedFinding {
 
   /// One line for people: `Paid, not delivered, order o1, 4.99 USD: Deliver the goods …`.
   package var line: String {
-    let money =
-      finding.atStake?.text ?? (finding.isAmountAtRiskUnknown ? "amount unknown" : nil)
+    let money = finding.atStake?.text ?? (finding.isAmountAtRiskUnknown ? "amount unknown" : nil)
     return [finding.kind.title, place, money].compactMap(\.self).joined(separator: ", ") + ": "
       + finding.suggestedAction
   }

@@ -12,9 +12,7 @@ extension ReportedFinding {
       + ReportedFinding.bytes(~UInt64(bitPattern: days &+ Int64.min)) + [UInt8](findingId.utf8)
   }
 
-  private static func bytes(_ number: UInt64) -> [UInt8] {
-    withUnsafeBytes(of: number.bigEndian) { [UInt8]($0) }
-  }
+  private static func bytes(_ number: UInt64) -> [UInt8] { withUnsafeBytes(of: number.bigEndian) { [UInt8]($0) } }
 }
 
 /// The findings to do first, of all currencies. Findings that a person has accepted or closed are left out.

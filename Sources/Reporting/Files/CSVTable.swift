@@ -18,8 +18,7 @@ struct CSVTable<Row: TableRow> {
       options.formats.contains(.csvExcel)
       ? try CSVFile(
         directory: options.directory, name: ReportTable.excelFileName(name), header: names,
-        dialect: .excel(options.excelLocale))
-      : nil
+        dialect: .excel(options.excelLocale)) : nil
     put = Self.putting(Row.columns[...], options.pseudonyms)
     takesBytes = excel == nil && options.pseudonyms == nil
   }
@@ -53,8 +52,7 @@ struct CSVTable<Row: TableRow> {
   /// Adds a row whose cells `put` writes as the columns would. Requires `takesBytes`.
   func add(_ row: () throws -> Row, put: (inout CSVText) -> Void) throws(ReportError) {
     assert(
-      (try? row()).map { row in Self.bytes { self.put(row, &$0) } } == Self.bytes(put),
-      "the columns show another row")
+      (try? row()).map { row in Self.bytes { self.put(row, &$0) } } == Self.bytes(put), "the columns show another row")
     put(&plain.text)
     try plain.endRow()
   }

@@ -147,8 +147,7 @@ extension DataPackage.Field {
     case .amount, .share, .price:
       (type, format, unit) = ("number", nil, money)
       if table == .refunds { constraints.maximum = 0 }
-    case .exact:
-      (type, format, unit) = ("number", nil, "units, or major units of the currency in the field currency")
+    case .exact: (type, format, unit) = ("number", nil, "units, or major units of the currency in the field currency")
     case .percentage:
       (type, format, unit) = ("number", nil, "%")
       (constraints.minimum, constraints.maximum) = (0, 100)

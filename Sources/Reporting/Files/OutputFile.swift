@@ -35,9 +35,7 @@ struct OutputFile: ~Copyable {
   }
 
   mutating func write(_ text: borrowing CSVText) throws(ReportError) {
-    if let failure = text.withBytes({ append($0) }) {
-      throw ReportError.cannotWrite(file: name, systemError: failure)
-    }
+    if let failure = text.withBytes({ append($0) }) { throw ReportError.cannotWrite(file: name, systemError: failure) }
   }
 
   private mutating func append(_ content: UnsafeRawBufferPointer) -> Int32? {

@@ -22,8 +22,7 @@ package struct RowText: ~Copyable {
 
   package mutating func row(_ sale: SettledSale) -> UnsafeRawBufferPointer {
     text.removeAll()
-    text.put(
-      sale, app: dimensions.app(sale.order.bundleId), day: dimensions.businessDay(of: sale.order.createdAt))
+    text.put(sale, app: dimensions.app(sale.order.bundleId), day: dimensions.businessDay(of: sale.order.createdAt))
     text.endRow()
     return text.bytesInPlace
   }

@@ -22,9 +22,7 @@ package struct ExcelLocale: Hashable, Sendable {
     guard Locale.LanguageCode(language).isISOLanguage, region.isEmpty || Locale.Region(region).isISORegion else {
       return nil
     }
-    self.init(
-      name: name,
-      separatesBySemicolon: ExcelLocale.isComma(language: language, region: region))
+    self.init(name: name, separatesBySemicolon: ExcelLocale.isComma(language: language, region: region))
   }
 
   /// True if the decimal mark is a comma (Unicode CLDR, `decimal` of the default numbering system).

@@ -40,8 +40,7 @@ package struct ReportOptions: Sendable {
 
   package init(
     directory: String, period: ReportPeriod, formats: Set<ReportFormat>, timeZone: TimeZone, asOf: Instant,
-    apps: [String],
-    ordersInPeriod: Int, receiptsInScope: Int, workbookOrders: Int = 100_000
+    apps: [String], ordersInPeriod: Int, receiptsInScope: Int, workbookOrders: Int = 100_000
   ) {
     (self.directory, self.period, self.formats, self.timeZone, self.asOf) = (directory, period, formats, timeZone, asOf)
     (self.apps, self.ordersInPeriod, self.receiptsInScope) = (apps, ordersInPeriod, receiptsInScope)

@@ -17,9 +17,7 @@ struct Trend {
   /// One trend for each currency; empty with fewer than two nights.
   static func all(_ history: [Night]) -> [Trend] {
     guard history.count > 1 else { return [] }
-    return history.reduce(into: Set()) { $0.formUnion($1.atStake.minorUnits.keys) }.sorted().map {
-      Trend($0, history)
-    }
+    return history.reduce(into: Set()) { $0.formUnion($1.atStake.minorUnits.keys) }.sorted().map { Trend($0, history) }
   }
 
   private init(_ currency: Currency, _ history: [Night]) {

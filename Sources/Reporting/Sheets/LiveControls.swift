@@ -7,9 +7,7 @@ struct LiveFigure {
   var formula: Formula?
   var result: Double
 
-  init(_ formula: Formula?, _ result: Double) {
-    (self.formula, self.result) = (formula, result)
-  }
+  init(_ formula: Formula?, _ result: Double) { (self.formula, self.result) = (formula, result) }
 
   init(_ formula: Formula?, _ count: Int) { self.init(formula, Double(count)) }
 
@@ -121,11 +119,9 @@ struct LiveControls {
       "Orders: read = sum over outcomes",
       LiveFigure(isWhole ? sheets.rows(.orders, "disposition") : nil, totals.ordersRead),
       LiveFigure(
-        .sum(
-          of: Disposition.inMoneyTotals.map { "\(money.cell($0, row: money.orders))" } + apart.map { "\($0)" }),
+        .sum(of: Disposition.inMoneyTotals.map { "\(money.cell($0, row: money.orders))" } + apart.map { "\($0)" }),
         totals.ordersRead), note: note)
-    add(
-      "Orders: users = amounts", LiveFigure(users, inTotals), LiveFigure(sheets.sum(.amounts, "orders"), inTotals))
+    add("Orders: users = amounts", LiveFigure(users, inTotals), LiveFigure(sheets.sum(.amounts, "orders"), inTotals))
   }
 
   private mutating func addMoney(
@@ -180,8 +176,7 @@ struct LiveControls {
       facts.dayLines.contains(where: { $0.day == facts.until || $0.day == facts.since })
     {
       line(
-        "users = days", users,
-        sheets.sum(.days, "ordered", of: ("currency", code), from: first, to: last, in: "day"))
+        "users = days", users, sheets.sum(.days, "ordered", of: ("currency", code), from: first, to: last, in: "day"))
     }
   }
 

@@ -64,9 +64,7 @@ struct ReportBook: ~Copyable {
     try sheets[table.rawValue]?.add(row, in: workbook)
   }
 
-  consuming func finish(
-    totals: Totals, summary facts: SummaryFacts, summaryDigest: String
-  ) throws(ReportError) {
+  consuming func finish(totals: Totals, summary facts: SummaryFacts, summaryDigest: String) throws(ReportError) {
     do {
       for place in sheets.indices { try sheets[place]?.finish() }
       let page = try SummaryPage(summary, in: workbook, options: options, summaryDigest: summaryDigest)

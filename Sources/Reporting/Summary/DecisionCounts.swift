@@ -8,12 +8,9 @@ package struct DecisionCounts: Hashable, Sendable {
   package var words: String {
     let titles = [
       ("acknowledged", "acknowledged"), ("accepted", "accepted"), ("closed", "closed"), ("open", "reopened"),
-      ("owner", "assigned"),
-      ("due", "given a due day"), ("remark", "given a remark"),
+      ("owner", "assigned"), ("due", "given a due day"), ("remark", "given a remark"),
     ]
-    let parts = titles.compactMap { code, title in
-      counts[code].flatMap { $0 > 0 ? "\(grouped($0)) \(title)" : nil }
-    }
+    let parts = titles.compactMap { code, title in counts[code].flatMap { $0 > 0 ? "\(grouped($0)) \(title)" : nil } }
     return parts.isEmpty ? "No finding was changed by a person." : parts.joined(separator: " · ")
   }
 }

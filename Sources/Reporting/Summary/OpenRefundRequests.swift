@@ -8,11 +8,7 @@ struct OpenRefundRequests {
 
   mutating func add(_ request: RefundRequest, asOf: Instant) {
     count += 1
-    if request.deadline < asOf {
-      passed += 1
-    } else {
-      next = min(next ?? request.deadline, request.deadline)
-    }
+    if request.deadline < asOf { passed += 1 } else { next = min(next ?? request.deadline, request.deadline) }
   }
 
   /// The requests and the next deadline in the zone; nil without a request.

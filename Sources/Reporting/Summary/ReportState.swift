@@ -42,7 +42,5 @@ extension SummaryFacts {
 }
 
 extension SummaryDocument {
-  var state: ReportState {
-    ReportState(isComplete: complete, missingDays: period.missingDays, until: period.until)
-  }
+  var state: ReportState { ReportState(isComplete: complete, missingDays: period.missingDays, until: period.until) }
 }

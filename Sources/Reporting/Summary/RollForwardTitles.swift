@@ -16,8 +16,7 @@ struct RollForwardTitles {
       (opening, closing) = ("Open then", "= Open now")
     }
     guard let since = facts.changes.since else {
-      compared =
-        "There is no report before \(facts.isRange ? facts.since : "this one"): every open finding is new."
+      compared = "There is no report before \(facts.isRange ? facts.since : "this one"): every open finding is new."
       return
     }
     let passing = facts.findings.passing

@@ -128,9 +128,7 @@ package struct SettingText: Hashable, Sendable {
   package var name: String
   package var value: String
 
-  package init(_ name: String, _ value: String) {
-    (self.name, self.value) = (name, value)
-  }
+  package init(_ name: String, _ value: String) { (self.name, self.value) = (name, value) }
 }
 
 package struct Night: Sendable {

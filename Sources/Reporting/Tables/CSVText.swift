@@ -66,9 +66,7 @@ struct CSVText: ~Copyable {
     self.text(UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
   }
 
-  mutating func code(of currency: Currency) {
-    withUnsafeBytes(of: currency.letters) { text($0) }
-  }
+  mutating func code(of currency: Currency) { withUnsafeBytes(of: currency.letters) { text($0) } }
 
   mutating func instant(_ instant: Instant?) {
     if let instant { self.instant(instant) } else { blank() }
@@ -127,9 +125,7 @@ struct CSVText: ~Copyable {
   }
 
   /// Not 0 if one of eight bytes is special.
-  private static func specials(
-    _ content: UnsafeRawBufferPointer, at start: Int, _ separator: UInt8
-  ) -> UInt64 {
+  private static func specials(_ content: UnsafeRawBufferPointer, at start: Int, _ separator: UInt8) -> UInt64 {
     let word = content.loadUnaligned(fromByteOffset: start, as: UInt64.self)
     func marks(_ byte: UInt8) -> UInt64 {
       // Finds zero bytes: a byte that is 0 becomes 0xFF with its highest bit clear before (Mycroft 1987).

@@ -21,9 +21,7 @@ enum Cell: Hashable, Sendable {
 
   init(_ number: Int32?) { self = number.map { .count(Int64($0)) } ?? .blank }
 
-  init(_ money: Money?) {
-    self = money.map { .decimal(Int128($0.minorUnits), digits: $0.currency.digits) } ?? .blank
-  }
+  init(_ money: Money?) { self = money.map { .decimal(Int128($0.minorUnits), digits: $0.currency.digits) } ?? .blank }
 
   init(figure text: String) {
     let isNumber = text.utf8.allSatisfy {

@@ -3,9 +3,7 @@ package struct CellReference: Hashable, Sendable {
   package let row: Int
   package let column: Int
 
-  package init(row: Int, column: Int) {
-    (self.row, self.column) = (row, column)
-  }
+  package init(row: Int, column: Int) { (self.row, self.column) = (row, column) }
 
   package var a1: String { "\(Self.letters(column))\(row + 1)" }
 
@@ -32,9 +30,7 @@ package struct CellRange: Hashable, Sendable {
   package let rows: ClosedRange<Int>
   package let columns: ClosedRange<Int>
 
-  package init(rows: ClosedRange<Int>, columns: ClosedRange<Int>) {
-    (self.rows, self.columns) = (rows, columns)
-  }
+  package init(rows: ClosedRange<Int>, columns: ClosedRange<Int>) { (self.rows, self.columns) = (rows, columns) }
 
   package var a1: String { text(\.a1) }
 
@@ -57,7 +53,5 @@ package struct SheetRange: Hashable, Sendable {
   package let sheet: SheetName
   package let range: CellRange
 
-  package init(sheet: SheetName, range: CellRange) {
-    (self.sheet, self.range) = (sheet, range)
-  }
+  package init(sheet: SheetName, range: CellRange) { (self.sheet, self.range) = (sheet, range) }
 }

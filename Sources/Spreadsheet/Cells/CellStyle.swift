@@ -3,9 +3,7 @@ import CXLSXWriter
 package struct Colour: Hashable, Sendable {
   package let rgb: UInt32
 
-  package init(_ rgb: UInt32) {
-    self.rgb = rgb & 0xFF_FFFF
-  }
+  package init(_ rgb: UInt32) { self.rgb = rgb & 0xFF_FFFF }
 
   // The library takes 0 for "unset", and has another value for black.
   var value: lxw_color_t { rgb == 0 ? lxw_color_t(LXW_COLOR_BLACK.rawValue) : rgb }

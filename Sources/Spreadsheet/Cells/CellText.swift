@@ -87,9 +87,7 @@ package enum CellText {
   }
 
   private static func cost(of scalars: some Sequence<Unicode.Scalar>) -> Int {
-    scalars.reduce(0) { sum, scalar in
-      sum + (needsEscape(scalar) || scalar == "_" ? 7 : UTF16.width(scalar))
-    }
+    scalars.reduce(0) { sum, scalar in sum + (needsEscape(scalar) || scalar == "_" ? 7 : UTF16.width(scalar)) }
   }
 }
 

@@ -4,13 +4,9 @@ package struct Formula: Hashable, Sendable, ExpressibleByStringInterpolation {
   /// The formula as the file stores it: in English, with commas, without the leading equals sign.
   package let text: String
 
-  package init(stringLiteral value: StaticString) {
-    text = value.description
-  }
+  package init(stringLiteral value: StaticString) { text = value.description }
 
-  package init(stringInterpolation: Interpolation) {
-    text = stringInterpolation.text
-  }
+  package init(stringInterpolation: Interpolation) { text = stringInterpolation.text }
 
   package static func sum(of formulas: [Formula]) -> Formula {
     Formula(text: formulas.map(\.text).joined(separator: "+"))
@@ -21,9 +17,7 @@ package struct Formula: Hashable, Sendable, ExpressibleByStringInterpolation {
     Formula(text: "\(function)(\(arguments.map(\.text).joined(separator: ",")))")
   }
 
-  package init(word: StaticString) {
-    text = "\"\(word.description.replacing("\"", with: "\"\""))\""
-  }
+  package init(word: StaticString) { text = "\"\(word.description.replacing("\"", with: "\"\""))\"" }
 
   init(text: String) { self.text = text }
 

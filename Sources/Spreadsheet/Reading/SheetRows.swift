@@ -21,9 +21,7 @@ package struct ReadRow: Hashable, Sendable {
   package var number: Int
   package var cells: [String: ReadCell]
 
-  package init(number: Int, cells: [String: ReadCell]) {
-    (self.number, self.cells) = (number, cells)
-  }
+  package init(number: Int, cells: [String: ReadCell]) { (self.number, self.cells) = (number, cells) }
 }
 
 /// Parses the rows of a sheet (ECMA-376 part 1, 18.3.1). Only requested columns are kept.

@@ -37,9 +37,7 @@ package struct WorkbookReader: ~Copyable {
       throw .damaged(part: sharedPart, "it is missing")
     }
     let properties = CoreProperties()
-    if let part = top.part(ofType: "core-properties") {
-      _ = try archive.scan(part, limit: Self.smallPart, properties)
-    }
+    if let part = top.part(ofType: "core-properties") { _ = try archive.scan(part, limit: Self.smallPart, properties) }
     var parts: [String: String] = [:]
     for sheet in list.sheets { parts[sheet.name] = relationships.part(id: sheet.relationship) }
     sheetNames = list.sheets.map(\.name)
@@ -53,9 +51,7 @@ package struct WorkbookReader: ~Copyable {
   /// - Parameters:
   ///   - columns: headings in any position; case, spaces and underscores do not matter.
   ///   - key: the required column, whose heading identifies the header row.
-  package func rows(
-    of sheet: String, columns: [String], key: String, _ body: (ReadRow) throws -> Void
-  ) throws {
+  package func rows(of sheet: String, columns: [String], key: String, _ body: (ReadRow) throws -> Void) throws {
     let part = try part(of: sheet)
     try withoutActuallyEscaping(body) { body in
       // The scanner's errors are typed, so the body's error is kept here.
@@ -86,17 +82,13 @@ package struct WorkbookReader: ~Copyable {
   }
 
   private func part(of sheet: String) throws(WorkbookReadError) -> String {
-    guard let part = parts[sheet] else {
-      throw .noSheet(sheet, present: sheetNames.map { String($0.prefix(31)) })
-    }
+    guard let part = parts[sheet] else { throw .noSheet(sheet, present: sheetNames.map { String($0.prefix(31)) }) }
     return part
   }
 
   /// Reads the rows of a sheet without a header; returns false if there is no such sheet.
   /// - Parameter columns: names by column, from zero.
-  package func rows(
-    of sheet: String, columns: [Int: String], _ body: (ReadRow) throws -> Void
-  ) throws -> Bool {
+  package func rows(of sheet: String, columns: [Int: String], _ body: (ReadRow) throws -> Void) throws -> Bool {
     guard let part = parts[sheet] else { return false }
     return try withoutActuallyEscaping(body) { body in
       var failure: (any Error)?

@@ -116,9 +116,7 @@ final class XMLScanner {
     }
   }
 
-  private func start(
-    _ name: UnsafePointer<XML_Char>?, _ pairs: UnsafeMutablePointer<UnsafePointer<XML_Char>?>?
-  ) {
+  private func start(_ name: UnsafePointer<XML_Char>?, _ pairs: UnsafeMutablePointer<UnsafePointer<XML_Char>?>?) {
     guard let name = unsafe name.map({ unsafe String(cString: $0) }) else { return }
     let attributes = unsafe XMLAttributes(pairs: pairs)
     attempt { () throws(WorkbookReadError) in

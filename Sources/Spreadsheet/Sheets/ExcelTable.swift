@@ -32,9 +32,7 @@ extension Sheet {
   /// Declares the rows below a written header a table. The library refuses tables on streamed sheets, because it would
   /// write the header into past rows. Here the header exists already, and the table is a separate part of the file.
   /// - Parameter rowCount: rows of data, at least 1: Excel has no empty tables.
-  package func addTable(
-    _ table: ExcelTable, firstRow: Int, firstColumn: Int, rowCount: Int
-  ) throws(SpreadsheetError) {
+  package func addTable(_ table: ExcelTable, firstRow: Int, firstColumn: Int, rowCount: Int) throws(SpreadsheetError) {
     let operation: StaticString = "add table"
     guard rowCount >= 1, !table.columns.isEmpty else {
       throw failure(.parameterNotAllowed, operation, firstRow, firstColumn)

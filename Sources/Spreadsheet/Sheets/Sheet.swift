@@ -11,9 +11,7 @@ package struct Sheet {
 
   /// Writes text; `=1+1` stays text. Throws `textTooLong` and `textNotRepresentable`, see
   /// ``CellText/fitting(_:marker:)``.
-  package func writeText(
-    _ text: String, row: Int, column: Int, format: CellFormat? = nil
-  ) throws(SpreadsheetError) {
+  package func writeText(_ text: String, row: Int, column: Int, format: CellFormat? = nil) throws(SpreadsheetError) {
     let operation: StaticString = "write text"
     let cell = try cell(row, column, operation)
     let style = unsafe try pointer(format, operation)
@@ -26,8 +24,7 @@ package struct Sheet {
       try check(direct, operation, row, column)
     } else {
       let escaped = try located(row, column) { () throws(SpreadsheetError) in try CellText.encoded(text, operation) }
-      try check(
-        unsafe worksheet_write_string(worksheet, cell.row, cell.column, escaped, style), operation, row, column)
+      try check(unsafe worksheet_write_string(worksheet, cell.row, cell.column, escaped, style), operation, row, column)
     }
   }
 
@@ -39,14 +36,11 @@ package struct Sheet {
     let cell = try cell(row, column, operation)
     let style = unsafe try pointer(format, operation)
     guard number.isFinite else { throw failure(.notFinite, operation, row, column) }
-    try check(
-      unsafe worksheet_write_number(worksheet, cell.row, cell.column, number, style), operation, row, column)
+    try check(unsafe worksheet_write_number(worksheet, cell.row, cell.column, number, style), operation, row, column)
   }
 
   /// Writes a whole number of at most 15 digits, which Excel keeps exactly. Write identifiers as text.
-  package func writeInteger(
-    _ number: Int, row: Int, column: Int, format: CellFormat? = nil
-  ) throws(SpreadsheetError) {
+  package func writeInteger(_ number: Int, row: Int, column: Int, format: CellFormat? = nil) throws(SpreadsheetError) {
     let operation: StaticString = "write integer"
     guard number.magnitude < 1_000_000_000_000_000 else { throw failure(.integerTooLarge, operation, row, column) }
     try writeNumber(Double(number), row: row, column: column, format: format)
@@ -150,8 +144,7 @@ extension Sheet {
     var code = SpreadsheetError.Code(result)
     // The sheet's limits were checked before, so the library's code has its other meaning.
     if code == .outOfRange, isStreamed { code = .rowAlreadyWritten }
-    throw SpreadsheetError(
-      code, operation, sheet: name.description, row: row, column: column, libraryCode: result)
+    throw SpreadsheetError(code, operation, sheet: name.description, row: row, column: column, libraryCode: result)
   }
 
   func failure(

@@ -10,8 +10,7 @@ extension Sheet {
     let area = try area(CellRange(rows: 0...0, columns: columns), operation)
     let style = unsafe try pointer(format, operation)
     guard (0...255).contains(width) else { throw failure(.parameterNotAllowed, operation) }
-    try check(
-      unsafe worksheet_set_column(worksheet, area.firstColumn, area.lastColumn, width, style), operation)
+    try check(unsafe worksheet_set_column(worksheet, area.firstColumn, area.lastColumn, width, style), operation)
   }
 
   /// Sets the height in points (above 0, at most 409). A streamed sheet must not be past it.

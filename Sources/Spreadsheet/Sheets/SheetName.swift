@@ -2,14 +2,10 @@
 package struct SheetName: Hashable, Sendable, ExpressibleByStringLiteral, CustomStringConvertible {
   package let description: String
 
-  package init(stringLiteral value: StaticString) {
-    description = value.description
-  }
+  package init(stringLiteral value: StaticString) { description = value.description }
 
   /// Creates the name of a continuation sheet: `Orders`, `Orders 2`, `Orders 3`.
-  package init(_ title: StaticString, part: Int) {
-    description = part == 1 ? title.description : "\(title) \(part)"
-  }
+  package init(_ title: StaticString, part: Int) { description = part == 1 ? title.description : "\(title) \(part)" }
 
   package var quoted: String { "'\(description)'" }
 

@@ -35,8 +35,7 @@ extension Sheet {
     }
     if !setup.pageBreakRows.isEmpty {
       // The list ends with a zero; Excel accepts 1,023 at most.
-      guard setup.pageBreakRows.allSatisfy((1..<CellRange.maximumRows).contains),
-        setup.pageBreakRows.count <= 1_023
+      guard setup.pageBreakRows.allSatisfy((1..<CellRange.maximumRows).contains), setup.pageBreakRows.count <= 1_023
       else { throw failure(.outOfRange, operation) }
       var rows = setup.pageBreakRows.map { lxw_row_t($0) } + [0]
       try check(unsafe worksheet_set_h_pagebreaks(worksheet, &rows), operation)

@@ -4,9 +4,7 @@ import CXLSXWriter
 package struct SheetPermissions: OptionSet, Sendable {
   package let rawValue: Int
 
-  package init(rawValue: Int) {
-    self.rawValue = rawValue
-  }
+  package init(rawValue: Int) { self.rawValue = rawValue }
 
   /// Needed to read long texts and to copy.
   package static let selectLockedCells = SheetPermissions(rawValue: 1 << 0)

@@ -49,9 +49,7 @@ extension Sheet {
   }
 
   /// Rejects all input; sorting still moves the cells. The title has at most 32 characters, the message 255.
-  package func refuseEntry(
-    in range: CellRange, title: StaticString, message: StaticString
-  ) throws(SpreadsheetError) {
+  package func refuseEntry(in range: CellRange, title: StaticString, message: StaticString) throws(SpreadsheetError) {
     let operation: StaticString = "refuse entry"
     let area = try area(range, operation)
     var strings = CStrings()
@@ -104,8 +102,7 @@ extension Sheet {
     }
     try check(
       unsafe worksheet_conditional_format_range(
-        worksheet, area.firstRow, area.firstColumn, area.lastRow, area.lastColumn, &options),
-      operation)
+        worksheet, area.firstRow, area.firstColumn, area.lastRow, area.lastColumn, &options), operation)
   }
 }
 

@@ -24,9 +24,7 @@ struct Group {
   private(set) var series: [Series]
   var evidence = Evidence()
 
-  init(dayCount: Int) {
-    series = TieOutClass.allCases.map { Series(sign: $0 == .refund ? -1 : 1, count: dayCount) }
-  }
+  init(dayCount: Int) { series = TieOutClass.allCases.map { Series(sign: $0 == .refund ? -1 : 1, count: dayCount) } }
 
   subscript(_ kind: TieOutClass) -> Series { series[kind.index] }
 
@@ -63,9 +61,7 @@ struct Group {
 
   /// Explains days without final reports. Returns our excess on them, because Apple may count it on a reported
   /// neighbour. Apple's excess can shrink only while its reports are young: another vendor's report can only add to it.
-  private mutating func explainMissing(
-    _ kind: TieOutClass, _ coverage: [DayCoverage.Coverage]
-  ) -> [Int: Millionths] {
+  private mutating func explainMissing(_ kind: TieOutClass, _ coverage: [DayCoverage.Coverage]) -> [Int: Millionths] {
     var shadow: [Int: Millionths] = [:]
     for day in coverage.indices {
       let excess = series[kind.index].ourExcess(day)
@@ -87,9 +83,7 @@ struct Group {
     var supply = evidence.mayBeFree
     for lags in [0...0, Self.timingLags] {
       for taker in days where series[free].appleExcess(taker) > .zero {
-        for giver in supply.keys.sorted() where lags.contains(taker - giver) {
-          shareFree(giver, taker, &supply)
-        }
+        for giver in supply.keys.sorted() where lags.contains(taker - giver) { shareFree(giver, taker, &supply) }
       }
     }
     for day in series[free].days.indices { series[free].takeAll(on: day, .free) }

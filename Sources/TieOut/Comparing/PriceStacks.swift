@@ -95,9 +95,7 @@ struct PriceStacks {
     return units < .zero ? -worth : worth
   }
 
-  private static func remove(
-    _ units: Millionths, at price: Millionths, from stack: inout [Millionths: Millionths]
-  ) {
+  private static func remove(_ units: Millionths, at price: Millionths, from stack: inout [Millionths: Millionths]) {
     let left = (stack[price] ?? .zero) - units
     stack[price] = left == .zero ? nil : left
   }

@@ -50,9 +50,7 @@ package struct Scope: Sendable {
     // If every app has a SKU, it is enough that any app had the product.
     let isIdentifiedBySKU = apps.allSatisfy { $0.sku != nil }
     return products.filter { product in
-      isIdentifiedBySKU
-        ? !byApp.contains { $0.contains(product) }
-        : !byApp.allSatisfy { $0.contains(product) }
+      isIdentifiedBySKU ? !byApp.contains { $0.contains(product) } : !byApp.allSatisfy { $0.contains(product) }
     }
   }
 

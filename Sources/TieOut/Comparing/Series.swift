@@ -68,9 +68,7 @@ struct Series {
     }
   }
 
-  mutating func draw(
-    _ explanation: TieOutExplanation, from supply: inout [Int: Millionths], lags: ClosedRange<Int>
-  ) {
+  mutating func draw(_ explanation: TieOutExplanation, from supply: inout [Int: Millionths], lags: ClosedRange<Int>) {
     if supply.isEmpty { return }
     for taker in days.indices where appleExcess(taker) > .zero {
       for giver in supply.keys.sorted() where lags.contains(taker - giver) {

@@ -84,9 +84,7 @@ package struct TieOutRow: Hashable, Sendable {
   /// Unexplained units of orders whose payment is not confirmed yet.
   package var awaited = Millionths.zero
 
-  var isUnexplainedSale: Bool {
-    level == .units && kind == .sale && comparison.map { $0.unexplained > .zero } ?? false
-  }
+  var isUnexplainedSale: Bool { level == .units && kind == .sale && comparison.map { $0.unexplained > .zero } ?? false }
 
   /// `difference` = Apple - ours = the sum of `explained` + `unexplained`.
   package struct Comparison: Hashable, Sendable {

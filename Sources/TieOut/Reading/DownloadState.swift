@@ -38,9 +38,7 @@ package enum AskingPlan {
 
   /// Days of daily reports to request, newest first. Spare requests go to older days until the compared periods are
   /// covered. The `trailing` newest days are requested again, because Apple changes them.
-  package static func days(
-    today: ReportDay, trailing: Int, states: [ReportDay: DownloadState]
-  ) -> [ReportDay] {
+  package static func days(today: ReportDay, trailing: Int, states: [ReportDay: DownloadState]) -> [ReportDay] {
     let inWindow = (1...longestWindow).map { today.advanced(by: -$0) }.filter { day in
       guard let state = states[day], state.isSettled else { return states[day] != .gone }
       return today.number - day.number <= trailing

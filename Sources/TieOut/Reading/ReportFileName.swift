@@ -8,8 +8,7 @@ package struct ReportFileName: Hashable, Sendable {
     let stem = name.prefix { $0 != "." }
     let parts = stem.split(separator: "_", omittingEmptySubsequences: false).map(String.init)
     guard parts.count >= 4, parts[0].uppercased() == "S", Self.isDigits(parts[2]), Self.isDigits(parts[3]),
-      let frequency = SalesFrequency(letter: parts[1].uppercased()),
-      let days = frequency.days(digits: parts[3])
+      let frequency = SalesFrequency(letter: parts[1].uppercased()), let days = frequency.days(digits: parts[3])
     else { return nil }
     vendor = parts[2]
     (self.frequency, self.days) = (frequency, days)

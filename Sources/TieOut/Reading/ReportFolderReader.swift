@@ -44,9 +44,7 @@ struct ReportFolderReader {
     let path = directory + "/" + name
     let attributes = try? FileManager.default.attributesOfItem(atPath: path)
     guard attributes?[.type] as? FileAttributeType == .typeRegular else { return }
-    guard (attributes?[.size] as? Int ?? 0) <= Self.largestFile,
-      let data = RegularFile.content(path)
-    else {
+    guard (attributes?[.size] as? Int ?? 0) <= Self.largestFile, let data = RegularFile.content(path) else {
       result.problems.append("\(name): cannot be read, or is larger than \(Self.largestFile >> 20) MiB")
       return
     }

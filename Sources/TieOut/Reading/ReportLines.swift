@@ -88,9 +88,7 @@ struct ReportFields {
   }
 
   func day(_ column: ReportColumn) throws(ReportProblem) -> ReportDay {
-    guard let day = ReportDay(utf8: self[column.position]) else {
-      throw problem(column, "a date such as 11/19/2026")
-    }
+    guard let day = ReportDay(utf8: self[column.position]) else { throw problem(column, "a date such as 11/19/2026") }
     return day
   }
 }

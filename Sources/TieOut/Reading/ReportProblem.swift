@@ -4,9 +4,7 @@ package struct ReportProblem: Error, Hashable, Sendable, CustomStringConvertible
   package var line: Int?
   package var problem: String
 
-  package init(line: Int? = nil, _ problem: String) {
-    (self.line, self.problem) = (line, problem)
-  }
+  package init(line: Int? = nil, _ problem: String) { (self.line, self.problem) = (line, problem) }
 
   package var description: String { line.map { "line \($0): \(problem)" } ?? problem }
 }

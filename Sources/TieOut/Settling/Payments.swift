@@ -47,10 +47,7 @@ package struct Payment: Hashable, Sendable {
         positions = found
         return
       }
-      payments.append(
-        try payment(number) { name in
-          known[name].flatMap { $0 < cells.count ? cells[$0] : nil } ?? ""
-        })
+      payments.append(try payment(number) { name in known[name].flatMap { $0 < cells.count ? cells[$0] : nil } ?? "" })
     }
     return payments
   }

@@ -87,9 +87,7 @@ package struct ProceedsSettlement: Sendable {
     }
 
     /// `salesProceeds` - `openAtEnd` + `settledFromBefore` - `neverCollected` = `settled` + this.
-    package var difference: Millionths {
-      salesProceeds - openAtEnd + settledFromBefore - neverCollected - settled
-    }
+    package var difference: Millionths { salesProceeds - openAtEnd + settledFromBefore - neverCollected - settled }
   }
 
   package private(set) var lines: [Key: Line] = [:]
@@ -99,9 +97,7 @@ package struct ProceedsSettlement: Sendable {
   private let whole: Set<FiscalPeriod>
 
   /// - Parameter whole: periods with finance reports of every vendor.
-  package init(today: ReportDay, whole: Set<FiscalPeriod>) {
-    (self.today, self.whole) = (today, whole)
-  }
+  package init(today: ReportDay, whole: Set<FiscalPeriod>) { (self.today, self.whole) = (today, whole) }
 
   /// Adds one product in one country and currency; sales and returns separately.
   package mutating func add(_ sides: SettlementSides) {
@@ -125,9 +121,7 @@ package struct ProceedsSettlement: Sendable {
         let row = settled[index]
         while first < sold.count,
           sold[first].day < row.transactionDay.advanced(by: -difference) || sold[first].units == .zero
-        {
-          first += 1
-        }
+        { first += 1 }
         var candidate = first
         while settled[index].units != .zero, candidate < sold.count,
           sold[candidate].day <= row.transactionDay.advanced(by: difference)

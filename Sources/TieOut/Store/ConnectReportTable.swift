@@ -42,9 +42,7 @@ package enum ConnectReportTable {
     package var state: DownloadState
     package var source: ConnectReport.Source
 
-    package init(_ state: DownloadState, _ source: ConnectReport.Source) {
-      (self.state, self.source) = (state, source)
-    }
+    package init(_ state: DownloadState, _ source: ConnectReport.Source) { (self.state, self.source) = (state, source) }
 
     /// True unless its vendor was removed from the configuration. Without configured vendors, all known ones are
     /// awaited.
@@ -146,8 +144,7 @@ package enum ConnectReportTable {
     ).single()
     let first = try before.optionalTimestamp(1).map { Instant(microseconds: $0) }
     let state = DownloadState.noSales(
-      hasRows: try before.bool(0), hasOwnUnits: hasOwnUnits,
-      daysSinceFirst: first.map { Int((asOf - $0).wholeDays) })
+      hasRows: try before.bool(0), hasOwnUnits: hasOwnUnits, daysSinceFirst: first.map { Int((asOf - $0).wholeDays) })
     try store(report, state: state, asOf: asOf, on: connection)
   }
 
@@ -168,8 +165,7 @@ package enum ConnectReportTable {
         let id = try insert(report, state: .reported, digest: digest, raw: bytes, asOf: asOf, on: connection)
         let (rows, notes) = try read(bytes, of: report, reportId: id, on: connection)
         if rows > 0 { return (.reported, nil, notes) }
-        try connection.execute(
-          "UPDATE night_audit.connect_reports SET state = 'zero' WHERE report_id = $1", [.int(id)])
+        try connection.execute("UPDATE night_audit.connect_reports SET state = 'zero' WHERE report_id = $1", [.int(id)])
         return (.zero, nil, notes)
       }
     } catch let problem where problem is ReportProblem || problem is GunzipError {

@@ -25,8 +25,7 @@ enum ConnectSalesRows {
       try sums.flush(spill)
     }
     let notes =
-      reading.unknownColumns.isEmpty
-      ? [] : ["unknown columns: \(reading.unknownColumns.joined(separator: ", "))"]
+      reading.unknownColumns.isEmpty ? [] : ["unknown columns: \(reading.unknownColumns.joined(separator: ", "))"]
     return (reading.rows, notes)
   }
 

@@ -6,9 +6,7 @@ struct OrdersByProduct {
   private var cursor: SpillCursor<JudgedOrder>
 
   /// Leaves out orders of other days, unless they own a renewal, which may be in these days.
-  init(
-    _ orders: (_ each: (JudgedOrder) throws -> Void) throws -> Void, of days: ReportDays, directory: String
-  ) throws {
+  init(_ orders: (_ each: (JudgedOrder) throws -> Void) throws -> Void, of days: ReportDays, directory: String) throws {
     let sorter = SpillSorter(directory: directory)
     var record = RecordBytes()
     try orders { order in

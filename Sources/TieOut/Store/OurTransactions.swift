@@ -51,9 +51,7 @@ enum OurTransactions {
   }
 
   /// True if we know of units that Apple should count on these days.
-  static func hasUnits(
-    in days: ReportDays, on connection: borrowing BlockingConnection
-  ) throws(PostgresError) -> Bool {
+  static func hasUnits(in days: ReportDays, on connection: borrowing BlockingConnection) throws(PostgresError) -> Bool {
     try connection.execute(
       """
       SELECT EXISTS (SELECT 1 FROM night_audit.transactions

@@ -31,8 +31,7 @@ struct ReportWindow {
     var spans: [String: ClosedRange<ReportDay>] = [:]
     for (name, reports) in known {
       guard let day = ReportDay(name) else { continue }
-      for (vendor, known) in reports
-      where known.state.replacesEarlier && known.isAwaited(of: vendor, among: vendors) {
+      for (vendor, known) in reports where known.state.replacesEarlier && known.isAwaited(of: vendor, among: vendors) {
         let span = spans[vendor] ?? day...day
         spans[vendor] = min(span.lowerBound, day)...max(span.upperBound, day)
       }

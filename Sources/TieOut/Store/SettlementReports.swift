@@ -18,9 +18,7 @@ struct SettlementReports {
 
     func hasNoReports(of vendor: String, on days: ClosedRange<ReportDay>) -> Bool {
       let soldDays = self.days[vendor] ?? []
-      return days.allSatisfy {
-        reports[$0.description]?[vendor]?.state.isSettled == true && !soldDays.contains($0)
-      }
+      return days.allSatisfy { reports[$0.description]?[vendor]?.state.isSettled == true && !soldDays.contains($0) }
     }
   }
 

@@ -155,8 +155,7 @@ package enum TieOutTable {
       line.gross = try amount(7)
       (line.isGrossKnown, line.isTaxKnown) = (try !row.isNull(7), try !row.isNull(8))
       periods.append(
-        Period(
-          name: try row.text(0), currency: Identifier(try row.text(1)), line: line, hasSales: try !row.isNull(2)))
+        Period(name: try row.text(0), currency: Identifier(try row.text(1)), line: line, hasSales: try !row.isNull(2)))
     }
     return periods
   }

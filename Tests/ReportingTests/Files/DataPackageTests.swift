@@ -32,8 +32,7 @@ struct DataPackageTests {
     report.changes = [
       ChangeRow(
         adjusted: "o8", userId: "u8", amount: try money(300, "USD"), createdAt: try instant("2026-11-10T23:30:00Z"),
-        before: .settled,
-        after: .refunded, because: "Apple refunded it"),
+        before: .settled, after: .refunded, because: "Apple refunded it"),
       ChangeRow(
         .new, finding: report.findings[0].finding, findingId: report.findings[0].findingId, before: nil, after: "open"),
     ]
@@ -113,11 +112,9 @@ struct DataPackageTests {
 
 /// Tools that `make test` installs from PyPI (Tests/requirements.txt). Their tests are skipped without them.
 enum TestTools {
-  static let python =
-    Repository.tool("python3")
+  static let python = Repository.tool("python3")
 
   static var areInstalled: Bool {
-    FileManager.default.isExecutableFile(atPath: python)
-      && (try? run(python, ["-c", "import frictionless"])) != nil
+    FileManager.default.isExecutableFile(atPath: python) && (try? run(python, ["-c", "import frictionless"])) != nil
   }
 }

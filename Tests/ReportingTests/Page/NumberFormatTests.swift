@@ -47,8 +47,7 @@ import Testing
     let formats = cell.format.split(separator: ";").map(String.init)
     if number == 0 { return formats.count > 2 ? formats[2].replacing("\"", with: "") : "0" }
     let digits = formats[0].split(separator: ".").dropFirst().first?.count ?? 0
-    let text = abs(number).formatted(
-      .number.precision(.fractionLength(digits)).locale(Locale(identifier: "en_US")))
+    let text = abs(number).formatted(.number.precision(.fractionLength(digits)).locale(Locale(identifier: "en_US")))
     return number < 0 ? "−" + text : text
   }
 

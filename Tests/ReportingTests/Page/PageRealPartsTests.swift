@@ -44,9 +44,7 @@ enum Browser {
     found != nil && (try? run(python, ["-c", "import playwright, axe_playwright_python"])) != nil
   }
 
-  static var path: String {
-    get throws { try #require(found) }
-  }
+  static var path: String { get throws { try #require(found) } }
 
   private static let found: String? = ["/usr/bin/chromium", "/usr/bin/chromium-browser"].first {
     FileManager.default.isExecutableFile(atPath: $0)

@@ -98,8 +98,7 @@ struct ReportPageTests {
         "h-adjustments", "h-trend", "h-controls", "h-unchecked", "findings",
       ])
     #expect(page.contains("<p class=\"meta\">0 closed · 1 new · 0 reopened · 0 with another status · 0 adjusted</p>"))
-    let rate =
-      "<td>USD</td><td class=\"n\">4.00</td><td class=\"n\">4.00</td><td class=\"n\">100.0 %</td></tr>"
+    let rate = "<td>USD</td><td class=\"n\">4.00</td><td class=\"n\">4.00</td><td class=\"n\">100.0 %</td></tr>"
     #expect(page.contains("<th scope=\"row\">u6</th>\(rate)"))
     #expect(page.contains("<h2 id=\"h-rates\">Refund rates: of the period&#39;s orders, refunded so far</h2>"))
     #expect(

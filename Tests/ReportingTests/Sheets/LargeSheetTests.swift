@@ -9,8 +9,7 @@ struct LargeSheetTests {
   @Test func theTableContinuesOnASecondSheetAndTheFileHasEveryRow() throws {
     try withTemporaryDirectory { directory in
       let path = "\(directory)/large.xlsx"
-      let workbook = try Workbook(
-        path: path, temporaryDirectory: directory, properties: DocumentProperties(created: 1))
+      let workbook = try Workbook(path: path, temporaryDirectory: directory, properties: DocumentProperties(created: 1))
       var sheet = try DataSheet(
         .receipts, in: workbook, formats: CellFormats(workbook), options: try SampleReport().options)
       let rows = CellRange.maximumRows + 1

@@ -86,14 +86,10 @@ struct RecalculationTests {
 enum LibreOffice {
   static var isInstalled: Bool { found != nil }
 
-  static var path: String {
-    get throws { try #require(found) }
-  }
+  static var path: String { get throws { try #require(found) } }
 
   private static let found: String? = {
     let path = ProcessInfo.processInfo.environment["PATH"] ?? ""
-    return path.split(separator: ":").map { "\($0)/soffice" }.first {
-      FileManager.default.isExecutableFile(atPath: $0)
-    }
+    return path.split(separator: ":").map { "\($0)/soffice" }.first { FileManager.default.isExecutableFile(atPath: $0) }
   }()
 }

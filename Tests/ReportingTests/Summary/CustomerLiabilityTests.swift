@@ -4,9 +4,7 @@ import Testing
 @testable import Reporting
 
 @Suite struct CustomerLiabilityTests {
-  private func finding(
-    _ kind: FindingKind, _ subject: Subject, _ atStake: Money?, isUnknown: Bool = false
-  ) -> Finding {
+  private func finding(_ kind: FindingKind, _ subject: Subject, _ atStake: Money?, isUnknown: Bool = false) -> Finding {
     var finding = Finding(kind: kind, subject: subject, reason: "r")
     if subject.kind == .order { finding.orderId = subject.id }
     (finding.atStake, finding.isAmountAtRiskUnknown) = (atStake, isUnknown)
@@ -17,15 +15,12 @@ import Testing
     let found = [
       finding(.paidNotDelivered, .order("o1"), try money(500, "USD")),
       // Two liabilities of one order: its goods, and a second charge.
-      finding(.chargedTwice, .order("o1"), try money(300, "USD")),
-      finding(.cancelledButPaid, .order("o1"), nil),
+      finding(.chargedTwice, .order("o1"), try money(300, "USD")), finding(.cancelledButPaid, .order("o1"), nil),
       finding(.partlyDelivered, .order("o2"), try money(100, "JPY")),
       // Another finding of the order has a larger amount.
-      finding(.partlyDelivered, .order("o3"), nil),
-      finding(.orphanPayment, .transaction("T1"), try money(700, "USD")),
+      finding(.partlyDelivered, .order("o3"), nil), finding(.orphanPayment, .transaction("T1"), try money(700, "USD")),
       // An unpaid order with goods has the amount, because the customer has the goods.
-      finding(.orphanPayment, .transaction("T2"), nil),
-      finding(.deliveredNotPaid, .order("o4"), try money(999, "USD")),
+      finding(.orphanPayment, .transaction("T2"), nil), finding(.deliveredNotPaid, .order("o4"), try money(999, "USD")),
       finding(.orphanPayment, .transaction("T3"), nil, isUnknown: true),
     ]
     var report = try SampleReport()

@@ -29,17 +29,14 @@ struct TieOutReportTests {
       explained: [("not_reported", figure(0)), ("other_scope", figure(10)), ("timing", figure(2))],
       unexplained: figure(1))
     facts.days = [.init(date: "2026-11-19", apple: figure(40), unexplained: figure(1), isAlarming: true)]
-    facts.revisions = [
-      TieOutFacts.Revision(day: "2026-11-03", vendor: "80012345", before: figure(12), now: figure(14))
-    ]
+    facts.revisions = [TieOutFacts.Revision(day: "2026-11-03", vendor: "80012345", before: figure(12), now: figure(14))]
     facts.proceeds = [settlement]
     return (options, facts)
   }
 
   private var settlement: SettlementLine {
     SettlementLine(
-      period: "2026-02", currency: "USD",
-      figures: [910, 210, 0, 0, 700, 0, 1300, 390, 0].map { figure($0, 2) })
+      period: "2026-02", currency: "USD", figures: [910, 210, 0, 0, 700, 0, 1300, 390, 0].map { figure($0, 2) })
   }
 
   private func write(_ options: ReportOptions, _ facts: TieOutFacts, to directory: String) throws {
@@ -98,8 +95,7 @@ struct TieOutReportTests {
       #expect(
         settlement == [
           "fiscal_period,currency,sales_proceeds,open_at_end,settled_from_before,never_collected,settled,difference,"
-            + "gross,commission,tax",
-          "2026-02,USD,9.10,2.10,0.00,0.00,7.00,0.00,13.00,3.90,0.00",
+            + "gross,commission,tax", "2026-02,USD,9.10,2.10,0.00,0.00,7.00,0.00,13.00,3.90,0.00",
         ])
       let package = try contents("datapackage.json", in: directory)
       #expect(package.contains("\"path\" : \"tie-out.csv\"") && package.contains("no revenue recognition"))

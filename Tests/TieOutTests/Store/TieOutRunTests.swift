@@ -138,8 +138,7 @@ struct TieOutRunTests {
     }
   }
 
-  private static let adjustment = RevisedDay(
-    day: "2026-11-10", vendor: "80012345", before: .one, now: Millionths(5))
+  private static let adjustment = RevisedDay(day: "2026-11-10", vendor: "80012345", before: .one, now: Millionths(5))
 
   private static func businessDay(_ asOf: Instant) -> String {
     ReportZone("GMT")?.day(of: asOf - .days(1)).description ?? ""
@@ -289,8 +288,7 @@ struct TieOutRunTests {
         Scope.App(name: "quiz", bundleId: "com.example.quiz", sku: nil),
       ])
     let isJoint = status == "verified"
-    #expect(
-      outcome.record.incompleteReasons.contains { $0.hasPrefix("two apps sell the product gems60") } == isJoint)
+    #expect(outcome.record.incompleteReasons.contains { $0.hasPrefix("two apps sell the product gems60") } == isJoint)
     let apps = Set(try await shop.rows().filter { $0.level == .units }.map(\.app))
     #expect((apps == ["game+quiz"]) == isJoint)
   }

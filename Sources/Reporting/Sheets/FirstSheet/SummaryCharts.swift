@@ -23,8 +23,7 @@ extension SummaryPage {
         .bar, title: "Number of orders by outcome", series: "Orders",
         categories: SheetRange(
           sheet: sheet.name, range: CellRange(rows: money.header...money.header, columns: columns)),
-        values: SheetRange(
-          sheet: sheet.name, range: CellRange(rows: money.orders...money.orders, columns: columns)),
+        values: SheetRange(sheet: sheet.name, range: CellRange(rows: money.orders...money.orders, columns: columns)),
         colour: Palette.blue)
       (chart.width, chart.height) = (900, (SummaryPage.barChartHeight - 1) * SummaryPage.pixelsPerRow)
       chart.description = "Bars: how many orders of the period ended in each outcome."

@@ -28,8 +28,7 @@ extension SummaryPage {
       // The difference of an error value is an error, too.
       try sheet.writeFormula(
         "IF(ISNUMBER(\(difference)),IF(\(difference)=0,\"balanced\",\"NOT BALANCED\"),\"NOT BALANCED\")",
-        result: isBalanced ? "balanced" : "NOT BALANCED", row: row,
-        column: 4, format: formats.balanced)
+        result: isBalanced ? "balanced" : "NOT BALANCED", row: row, column: 4, format: formats.balanced)
       if let note = control.note {
         try sheet.mergeCells(
           CellRange(rows: row...row, columns: 5...SummaryPage.lastColumn), text: note, format: formats.label)

@@ -86,8 +86,7 @@ extension SummaryPage {
       try write(
         LiveFigure(sheets.count(.findings, where: [("severity", word)]), findings.count(severity)), column: 2,
         formats.tableCount)
-      try sheet.writeInteger(
-        lines.reduce(0) { $0 + $1.unknown }, row: row, column: 3, format: formats.tableCount)
+      try sheet.writeInteger(lines.reduce(0) { $0 + $1.unknown }, row: row, column: 3, format: formats.tableCount)
       try writeAmounts(block, top: top, sheets) { code, currency in
         let units = lines.reduce(Int128(0)) { $0 + ($1.currency == currency ? $1.minorUnits : 0) }
         return ([("severity", word), ("currency", code)], units)

@@ -6,8 +6,7 @@ extension SummaryPage {
     try header(["Sheet", "Rows"])
     row -= 1
     try sheet.mergeCells(
-      CellRange(rows: row...row, columns: 2...SummaryPage.lastColumn), text: "Content",
-      format: formats.tableHeader)
+      CellRange(rows: row...row, columns: 2...SummaryPage.lastColumn), text: "Content", format: formats.tableHeader)
     row += 1
     for data in sheets {
       for (position, part) in data.parts.enumerated() {

@@ -34,8 +34,7 @@ extension SummaryPage {
         result: unbalanced == 0
           ? "BALANCED: all \(count) controls of this workbook agree."
           : "NOT BALANCED: \(unbalanced) of \(count) controls do not agree. Do not use these numbers.", row: bannerRow,
-        column: 0,
-        format: formats.complete)
+        column: 0, format: formats.complete)
       try sheet.addConditionalFormat(
         .formula("COUNTIF(\(absolute: results),\"balanced\")<>\(count)", formats.bad), in: banner)
     }
@@ -50,8 +49,7 @@ extension SummaryPage {
       } else {
         try sheet.mergeCells(
           CellRange(rows: tileRow...tileRow, columns: columns), text: tile.label, format: formats.tileLabel)
-        try sheet.mergeCells(
-          CellRange(rows: tileRow + 1...tileRow + 1, columns: columns), text: "", format: format)
+        try sheet.mergeCells(CellRange(rows: tileRow + 1...tileRow + 1, columns: columns), text: "", format: format)
       }
       try sheet.writeInteger(tile.count, row: tileRow + 1, column: column, format: format)
       column += columns.count

@@ -141,9 +141,7 @@ extension SummaryPage {
     row += 1
   }
 
-  mutating func heading(_ text: String) throws(SpreadsheetError) {
-    try line(text, formats.heading, height: 24)
-  }
+  mutating func heading(_ text: String) throws(SpreadsheetError) { try line(text, formats.heading, height: 24) }
 
   /// - Parameter texts: count of the first titles that are above text; the others are above numbers.
   mutating func header(_ titles: [String], texts: Int = 1, from column: Int = 0) throws(SpreadsheetError) {

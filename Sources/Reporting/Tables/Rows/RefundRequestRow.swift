@@ -30,8 +30,7 @@ package struct RefundRequestRow: Hashable, Sendable {
     }
 
     package init(_ facts: OrderFacts) {
-      self.init(
-        status: facts.deliveryStatus, delivered: facts.deliveredUnits, ordered: Int64(facts.order.quantity))
+      self.init(status: facts.deliveryStatus, delivered: facts.deliveredUnits, ordered: Int64(facts.order.quantity))
     }
   }
 
@@ -76,9 +75,7 @@ extension RefundRequestRow: TableRow {
     },
     Column("product_id", .id, 18, "App Store product identifier.") { .id($0.productId) },
     Column("currency", .currency, 10, "ISO 4217 code.") { Cell($0.paid?.currency.code) },
-    Column("amount", .amount, 14, "The amount paid. Empty when no record states it.") {
-      Cell($0.paid)
-    },
+    Column("amount", .amount, 14, "The amount paid. Empty when no record states it.") { Cell($0.paid) },
     Column("requested_at", .instant, 20, "When Apple signed the request.") { .instant($0.request.date) },
     Column("deadline", .instant, 20, "The last moment for an answer to Apple: 12 hours after the request.") {
       .instant($0.request.deadline)

@@ -58,9 +58,7 @@ extension RefundRow {
 
 extension TransactionRecord {
   /// The amount paid: Apple's price of a further payment of the order, else the order's amount where there is one.
-  func paid(_ order: Order?, isFurther: Bool) -> Money? {
-    isFurther ? price ?? order?.amount : order?.amount ?? price
-  }
+  func paid(_ order: Order?, isFurther: Bool) -> Money? { isFurther ? price ?? order?.amount : order?.amount ?? price }
 }
 
 extension Revocation {
@@ -111,9 +109,7 @@ extension RefundRow: TableRow {
     Column("purchased_at", .instant, 20, "Apple's purchase date.") { Cell($0.purchasedAt) },
     Column("refunded_at", .instant, 20, "Apple's revocation date.") { .instant($0.refundedAt) },
     Column("reason", .spelt(), 14, "Apple's reason for the refund.") { Cell($0.reason) },
-    Column("disposition", .disposition, 24, "The outcome of the order.") {
-      Cell($0.disposition?.rawValue)
-    },
+    Column("disposition", .disposition, 24, "The outcome of the order.") { Cell($0.disposition?.rawValue) },
     .app { $0.app },
   ]
 }

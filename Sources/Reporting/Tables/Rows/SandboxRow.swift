@@ -26,8 +26,7 @@ extension SandboxRow: TableRow {
     meaning: "Orders of the period paid in Apple's sandbox. Sandbox money is in no total.",
     sheetNote: "Test purchases: who bought what. They are in no total.",
     primaryKey: ["user_id", "product_id", "currency"],
-    emptyNote: "No order of the period was paid in the sandbox.",
-    moneyNote: " Sandbox money is in no total.")
+    emptyNote: "No order of the period was paid in the sandbox.", moneyNote: " Sandbox money is in no total.")
 
   static let columns: [Column<SandboxRow>] = [
     Column("user_id", .user, 21, "Who bought.") { .id($0.userId) },
