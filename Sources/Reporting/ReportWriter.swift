@@ -79,7 +79,7 @@ package struct ReportWriter: ~Copyable {
   /// Adds a finding to the files, in order of ``ReportedFinding/findingId``.
   package mutating func write(finding: ReportedFinding) throws(ReportError) {
     let line = FindingLine(finding, asOf: options.asOf, in: &dimensions, pseudonyms: options.pseudonyms)
-    try csv?.findings.add(line)
+    try csv?.add(line)
     try actions?.add(line)
   }
 
@@ -99,8 +99,7 @@ package struct ReportWriter: ~Copyable {
     if change.change == .adjusted, !change.isRefund, let day = change.day {
       written.adjustedOrders[day, default: 0] += 1
     }
-    try csv?.changes.add(change)
-    try book?.write(change)
+    try add(change)
   }
 
   /// Adds a receipt, in byte order of IDs.
@@ -121,54 +120,47 @@ package struct ReportWriter: ~Copyable {
     var refund = refund
     refund.place(in: dimensions)
     if let amount = refund.negativeAmount { written.refunded.add(amount) }
-    try csv?.refunds.add(refund)
-    try book?.write(refund)
+    try add(refund)
   }
 
   /// Adds an open refund request, in byte order of transaction IDs.
   package mutating func write(refundRequest row: RefundRequestRow) throws(ReportError) {
     var row = row
     row.place(in: dimensions)
-    try csv?.refundRequests.add(row)
+    try csv?.add(row)
     refundRequests.append(row)
   }
 
   /// Adds a line of the journal, in order of digests.
   package mutating func write(journal line: JournalLine) throws(ReportError) {
     written.add(line)
-    try csv?.journal?.add(line)
-    try book?.write(line)
+    try add(line)
   }
 
   /// Adds a row of `stripe-import.csv`, in order of ``StripeImportLine/sortingKey``.
-  package mutating func write(stripeImport line: StripeImportLine) throws(ReportError) {
-    try csv?.stripeImport?.add(line)
-  }
+  package mutating func write(stripeImport line: StripeImportLine) throws(ReportError) { try csv?.add(line) }
 
   /// Adds sandbox purchases, in order of user, product and currency.
-  package mutating func write(sandbox row: SandboxRow) throws(ReportError) {
-    try csv?.sandbox.add(row)
-    try book?.write(row)
-  }
+  package mutating func write(sandbox row: SandboxRow) throws(ReportError) { try add(row) }
 
   /// Adds a row of the tie-out to the file, in byte order of keys. Needs ``ReportOptions/hasTieOut``.
-  package mutating func write(tieOut line: TieOutLine) throws(ReportError) { try csv?.tieOut?.add(line) }
+  package mutating func write(tieOut line: TieOutLine) throws(ReportError) { try csv?.add(line) }
 
   /// Adds a row of the tie-out to the workbook, units before amounts, without countries.
   package mutating func writeToSheet(tieOut line: TieOutLine) throws(ReportError) { try book?.write(line) }
 
   /// Adds a fiscal period, in order of periods and currencies.
-  package mutating func write(settlement line: SettlementLine) throws(ReportError) {
-    try csv?.settlement?.add(line)
-    try book?.write(line)
-  }
+  package mutating func write(settlement line: SettlementLine) throws(ReportError) { try add(line) }
 
   /// Adds the sums of a user, in order of user and currency, if `finish` gets totals without users.
   package mutating func write(user key: Totals.UserKey, _ sums: Totals.Line) throws(ReportError) {
-    let line = UserLine(key, sums)
-    try csv?.users.add(line)
     written.add(user: options.pseudonyms?.pseudonym(of: key.userId) ?? key.userId.text, key.currency, sums)
-    try book?.write(line)
+    try add(UserLine(key, sums))
+  }
+
+  private mutating func add<Row: TableRow>(_ row: Row) throws(ReportError) {
+    try csv?.add(row)
+    try book?.write(row)
   }
 
   /// Writes sums, summary and checksums, syncs everything, and returns the files sorted by name.
@@ -193,27 +185,27 @@ package struct ReportWriter: ~Copyable {
       try book?.write(request)
     }
     let options = options
-    var files: [ReportFile] = []
-    let document = try ReportWriter.write(
+    func write(_ content: [UInt8], as name: String) throws(ReportError) -> ReportFile {
+      var file = try OutputFile(directory: options.directory, name: name)
+      try file.write(content)
+      return try file.finish()
+    }
+    let document = try write(
       SummaryDocument(totals: totals, summary: summary, control: control, asOf: options.asOf).encoded(),
-      as: SummaryDocument.fileName, in: options.directory)
-    files.append(document)
+      as: SummaryDocument.fileName)
+    var files = [document]
     // The times of page and sheets are local; those of other files are in UTC.
     var clock = LocalClock(timeZone: options.timeZone)
     summary.showLocalTimes(&clock)
     if let actions = actions.take() { files.append(try actions.finish()) }
     if let page {
-      files.append(
-        try ReportWriter.write(
-          page.encoded(totals: totals, summary: summary, control: control), as: ReportPage.fileName,
-          in: options.directory))
+      let content = try page.encoded(totals: totals, summary: summary, control: control)
+      files.append(try write(content, as: ReportPage.fileName))
     }
     if let csv {
       files += try csv.finish()
-      files.append(
-        try ReportWriter.write(
-          DataPackage(options, summary: summary, files: files).encoded(), as: DataPackage.fileName,
-          in: options.directory))
+      let package = try DataPackage(options, summary: summary, files: files).encoded()
+      files.append(try write(package, as: DataPackage.fileName))
     }
     if let book = book.take() {
       try book.finish(totals: totals, summary: summary, summaryDigest: document.sha256)
@@ -222,7 +214,7 @@ package struct ReportWriter: ~Copyable {
     files.sort { Identifier($0.name) < Identifier($1.name) }
     // The format of sha256sum(1): hash, two spaces, name.
     let sums = files.map { "\($0.sha256)  \($0.name)\n" }.joined()
-    _ = try ReportWriter.write(Array(sums.utf8), as: "SHA256SUMS", in: options.directory)
+    _ = try write(Array(sums.utf8), as: "SHA256SUMS")
     try OutputFile.synchronize(directory: options.directory)
     return files
   }
@@ -249,29 +241,18 @@ package struct ReportWriter: ~Copyable {
         < ($1.app ?? "", $1.key.productId, $1.key.country?.letters ?? 0, $1.key.currency)
     }
     for (app, key, sums) in products {
-      let line = ProductLine(key, app: app, sums)
-      try csv?.products.add(line)
+      try add(ProductLine(key, app: app, sums))
       written.add(
         product: [key.productId.text, key.country?.code].compactMap(\.self).joined(separator: " · "), key.currency, sums
       )
-      try book?.write(line)
     }
     let pricePoints = byApp(totals.pricePoints, \.bundleId).sorted {
       ($0.key.currency, $0.key.minorUnits, $0.key.productId, $0.app ?? "")
         < ($1.key.currency, $1.key.minorUnits, $1.key.productId, $1.app ?? "")
     }
     for (app, key, sums) in pricePoints {
-      let line = PricePointLine(key, app: app, sums)
-      try csv?.amounts.add(line)
+      try add(PricePointLine(key, app: app, sums))
       written.amounts[key.currency, default: 0] += Int128(key.minorUnits) * Int128(sums.orders)
-      try book?.write(line)
     }
-  }
-
-  private static func write(_ content: [UInt8], as name: String, in directory: String) throws(ReportError) -> ReportFile
-  {
-    var file = try OutputFile(directory: directory, name: name)
-    try file.write(content)
-    return try file.finish()
   }
 }

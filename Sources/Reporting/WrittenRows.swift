@@ -29,26 +29,14 @@ struct WrittenRows {
   }
 
   /// Debits and credits of `journal.csv` by day and currency, in minor units.
-  private var journal: [JournalKey: (debit: Int128, credit: Int128)] = [:]
-
-  private struct JournalKey: Hashable, Comparable {
-    var day: String
-    var currency: Currency
-
-    static func < (left: JournalKey, right: JournalKey) -> Bool {
-      (left.day, left.currency) < (right.day, right.currency)
-    }
-  }
+  private var journal: [String: [Currency: (debit: Int128, credit: Int128)]] = [:]
 
   mutating func add(_ line: JournalLine) {
-    let key = JournalKey(day: line.entry.postedFor, currency: line.entry.posting.amount.currency)
-    var sums = journal[key] ?? (0, 0)
-    if line.line.isDebit {
-      sums.debit += Int128(line.line.minorUnits)
-    } else {
-      sums.credit += Int128(line.line.minorUnits)
-    }
-    journal[key] = sums
+    let (day, currency) = (line.entry.postedFor, line.entry.posting.amount.currency)
+    let units = Int128(line.line.minorUnits)
+    var sums = journal[day]?[currency] ?? (0, 0)
+    if line.line.isDebit { sums.debit += units } else { sums.credit += units }
+    journal[day, default: [:]][currency] = sums
   }
 
   func control(_ totals: Totals) -> [ControlTotal] {
@@ -67,12 +55,13 @@ struct WrittenRows {
       lines.append(line("products.csv", products[currency]))
       lines.append(line("amounts.csv", amounts[currency]))
     }
-    for (key, sums) in journal.sorted(by: { $0.key < $1.key }) {
-      lines.append(
+    for (day, sums) in journal.sorted(by: { $0.key < $1.key }) {
+      lines += sums.sorted { $0.key < $1.key }.map { currency, sums in
         ControlTotal(
-          name: "journal \(key.day) \(key.currency): debits = credits",
-          left: Money.decimalText(sums.debit, digits: key.currency.digits),
-          right: Money.decimalText(sums.credit, digits: key.currency.digits)))
+          name: "journal \(day) \(currency): debits = credits",
+          left: Money.decimalText(sums.debit, digits: currency.digits),
+          right: Money.decimalText(sums.credit, digits: currency.digits))
+      }
     }
     return lines
   }

@@ -121,44 +121,45 @@ final class CSVFile {
   }
 }
 
+/// The tables of a report that have a file.
 struct CSVFiles {
-  let findings: CSVTable<FindingLine>
-  let changes: CSVTable<ChangeRow>
-  let tieOut: CSVTable<TieOutLine>?
-  let settlement: CSVTable<SettlementLine>?
-  let products: CSVTable<ProductLine>
-  let users: CSVTable<UserLine>
-  let amounts: CSVTable<PricePointLine>
-  let refunds: CSVTable<RefundRow>
-  let refundRequests: CSVTable<RefundRequestRow>
-  let journal: CSVTable<JournalLine>?
-  let stripeImport: CSVTable<StripeImportLine>?
-  let sandbox: CSVTable<SandboxRow>
-  let receipts: CSVTable<ReceiptLine>
   let orders: CSVTable<OrderLine>
+  let receipts: CSVTable<ReceiptLine>
+  /// By the table's raw value; nil for a table without a file.
+  private let others: [(any FinishingTable)?]
 
   init(_ options: ReportOptions) throws(ReportError) {
-    findings = try CSVTable(options)
-    changes = try CSVTable(options)
-    tieOut = options.hasTieOut ? try CSVTable(options) : nil
-    settlement = options.hasTieOut ? try CSVTable(options) : nil
-    products = try CSVTable(options)
-    users = try CSVTable(options)
-    amounts = try CSVTable(options)
-    refunds = try CSVTable(options)
-    refundRequests = try CSVTable(options)
-    journal = options.hasJournal ? try CSVTable(options) : nil
-    stripeImport = options.formats.contains(.stripeImport) ? try CSVTable(options) : nil
-    sandbox = try CSVTable(options)
+    var others: [(any FinishingTable)?] = []
+    for table in ReportTable.allCases {
+      let isOther = table.hasFile(options) && table != .orders && table != .receipts
+      others.append(isOther ? try table.row.file(options) : nil)
+    }
+    self.others = others
     receipts = try CSVTable(options)
     orders = try CSVTable(options)
   }
 
+  /// Adds a row to its table, if that has a file. Orders and receipts are added to theirs.
+  func add<Row: TableRow>(_ row: Row) throws(ReportError) {
+    try (others[Row.table.rawValue] as? CSVTable<Row>)?.add(row)
+  }
+
   func finish() throws(ReportError) -> [ReportFile] {
-    try findings.finish() + changes.finish() + (tieOut?.finish() ?? []) + (settlement?.finish() ?? [])
-      + products.finish() + users.finish() + amounts.finish() + refunds.finish() + refundRequests.finish()
-      + (journal?.finish() ?? []) + (stripeImport?.finish() ?? [])
-      + sandbox.finish() + receipts.finish() + orders.finish()
+    var files = try orders.finish() + receipts.finish()
+    for table in others { files += try table?.finish() ?? [] }
+    return files
+  }
+}
+
+private protocol FinishingTable {
+  func finish() throws(ReportError) -> [ReportFile]
+}
+
+extension CSVTable: FinishingTable {}
+
+extension TableRow {
+  fileprivate static func file(_ options: ReportOptions) throws(ReportError) -> any FinishingTable {
+    try CSVTable<Self>(options)
   }
 }
 

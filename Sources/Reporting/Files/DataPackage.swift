@@ -1,5 +1,3 @@
-import Foundation
-import Glibc
 import Reconciliation
 
 /// `datapackage.json`: a Tabular Data Package with the schemas of the CSV files.
@@ -82,16 +80,7 @@ struct DataPackage: Encodable {
     }
   }
 
-  func encoded() throws(ReportError) -> [UInt8] {
-    let encoder = JSONEncoder()
-    encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-    do {
-      return Array(try encoder.encode(self)) + [UInt8(ascii: "\n")]
-    } catch {
-      // Unreachable: text and whole numbers can always be encoded.
-      throw ReportError.cannotWrite(file: DataPackage.fileName, systemError: EINVAL)
-    }
-  }
+  func encoded() throws(ReportError) -> [UInt8] { try JSONText.document(self, named: DataPackage.fileName) }
 
   static let fileName = "datapackage.json"
 }
@@ -122,37 +111,27 @@ extension DataPackage.Field {
       constraints.required = true
       if primaryKey.count == 1 { constraints.unique = true }
     }
+    var (type, format, unit): (String, String?, String?) = ("string", nil, nil)
     let money = "major units of the currency in the field currency"
     switch column.type {
-    case .text, .id, .user, .currency, .orderLink, .people, .prose: (type, format, unit) = ("string", nil, nil)
-    case .digest:
-      (type, format, unit) = ("string", nil, nil)
-      constraints.pattern = "[0-9a-f]{32}"
-    case .word(let words), .spelt(let words):
-      (type, format, unit) = ("string", nil, nil)
-      constraints.enum = words.isEmpty ? nil : words
-    case .status:
-      (type, format, unit) = ("string", nil, nil)
-      constraints.enum = FindingStatus.allCases.map(\.rawValue)
-    case .flag: (type, format, unit) = ("boolean", nil, nil)
-    case .due, .day: (type, format, unit) = ("date", "%Y-%m-%d", nil)
-    case .count(let counted):
-      (type, format, unit) = ("integer", nil, counted)
-      constraints.minimum = 0
-    case .tally:
-      (type, format, unit) = ("integer", nil, "1")
-      constraints.minimum = 0
-    case .number: (type, format, unit) = ("integer", nil, "1")
-    case .code: (type, format, unit) = ("integer", nil, nil)
+    case .text, .id, .user, .currency, .orderLink, .people, .prose: break
+    case .digest: constraints.pattern = "[0-9a-f]{32}"
+    case .word(let words), .spelt(let words): constraints.enum = words.isEmpty ? nil : words
+    case .status: constraints.enum = FindingStatus.allCases.map(\.rawValue)
+    case .flag: type = "boolean"
+    case .due, .day: (type, format) = ("date", "%Y-%m-%d")
+    case .count(let counted): (type, unit, constraints.minimum) = ("integer", counted, 0)
+    case .tally: (type, unit, constraints.minimum) = ("integer", "1", 0)
+    case .number: (type, unit) = ("integer", "1")
+    case .code: type = "integer"
     case .amount, .share, .price:
-      (type, format, unit) = ("number", nil, money)
+      (type, unit) = ("number", money)
       if table == .refunds { constraints.maximum = 0 }
-    case .exact: (type, format, unit) = ("number", nil, "units, or major units of the currency in the field currency")
-    case .percentage:
-      (type, format, unit) = ("number", nil, "%")
-      (constraints.minimum, constraints.maximum) = (0, 100)
-    case .instant: (type, format, unit) = ("datetime", "%Y-%m-%dT%H:%M:%SZ", nil)
+    case .exact: (type, unit) = ("number", "units, or major units of the currency in the field currency")
+    case .percentage: (type, unit, constraints.minimum, constraints.maximum) = ("number", "%", 0, 100)
+    case .instant: (type, format) = ("datetime", "%Y-%m-%dT%H:%M:%SZ")
     }
+    (self.type, self.format, self.unit) = (type, format, unit)
     self.constraints = constraints.isEmpty ? nil : constraints
   }
 }

@@ -1,3 +1,5 @@
+import Foundation
+import Glibc
 import Reconciliation
 
 /// A JSON writer (RFC 8259) for objects of text and integers, as UTF-8.
@@ -82,5 +84,20 @@ struct JSONText {
       default: bytes.append(byte)
       }
     }
+  }
+}
+
+extension JSONText {
+  static func document(
+    _ content: some Encodable, named name: String, keys: JSONEncoder.KeyEncodingStrategy = .useDefaultKeys
+  ) throws(ReportError) -> [UInt8] {
+    let encoder = JSONEncoder()
+    encoder.keyEncodingStrategy = keys
+    encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+    // Never fails, because text and numbers can always be encoded.
+    guard let json = try? encoder.encode(content) else {
+      throw ReportError.cannotWrite(file: name, systemError: EINVAL)
+    }
+    return Array(json) + [UInt8(ascii: "\n")]
   }
 }

@@ -10,6 +10,12 @@ package struct FindingsSummary: Sendable {
     package var findings = 0
     package var minorUnits: Int128 = 0
     package var unknown = 0
+
+    fileprivate mutating func add(_ finding: Finding) {
+      findings += 1
+      minorUnits += Int128(finding.atStake?.minorUnits ?? 0)
+      unknown += finding.isAmountAtRiskUnknown ? 1 : 0
+    }
   }
 
   package struct OwnerLine: Hashable, Sendable {
@@ -19,13 +25,8 @@ package struct FindingsSummary: Sendable {
     package var overdue = 0
   }
 
-  private struct LineKey: Hashable {
-    var kind: FindingKind
-    var severity: Severity
-    var currency: Currency?
-  }
-
-  private var byLine: [LineKey: Line] = [:]
+  /// By the same line without a finding.
+  private var byLine: [Line: Line] = [:]
   private var byOwner: [String?: OwnerLine] = [:]
   private var bySeverity: [Severity: Stake] = [:]
   package private(set) var open = Stake()
@@ -50,12 +51,8 @@ package struct FindingsSummary: Sendable {
     bySeverity[finding.severity, default: Stake()].add(finding)
     open.add(finding)
     liability.add(reported)
-    let key = LineKey(kind: finding.kind, severity: finding.severity, currency: finding.currency)
-    var line = byLine[key] ?? Line(kind: finding.kind, severity: finding.severity, currency: finding.currency)
-    line.findings += 1
-    line.minorUnits += Int128(finding.atStake?.minorUnits ?? 0)
-    line.unknown += finding.isAmountAtRiskUnknown ? 1 : 0
-    byLine[key] = line
+    let line = Line(kind: finding.kind, severity: finding.severity, currency: finding.currency)
+    byLine[line, default: line].add(finding)
     ageing.add(reported, asOf: asOf)
   }
 

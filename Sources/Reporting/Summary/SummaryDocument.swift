@@ -1,5 +1,4 @@
 import Foundation
-import Glibc
 import Reconciliation
 
 /// The document `summary.json`.
@@ -148,15 +147,7 @@ package struct SummaryDocument: Codable {
   package var instant: String { asOf }
 
   package func encoded() throws(ReportError) -> [UInt8] {
-    let encoder = JSONEncoder()
-    encoder.keyEncodingStrategy = .convertToSnakeCase
-    encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-    do {
-      return Array(try encoder.encode(self)) + [UInt8(ascii: "\n")]
-    } catch {
-      // Unreachable: text and whole numbers can always be encoded.
-      throw ReportError.cannotWrite(file: SummaryDocument.fileName, systemError: EINVAL)
-    }
+    try JSONText.document(self, named: SummaryDocument.fileName, keys: .convertToSnakeCase)
   }
 }
 

@@ -40,7 +40,7 @@ enum ReportTable: Int, CaseIterable {
     var surePrimaryKey: [String] { keysMayFail ? [] : primaryKey }
   }
 
-  private var row: any TableRow.Type {
+  var row: any TableRow.Type {
     switch self {
     case .findings, .periodFindings: FindingLine.self
     case .changes: ChangeRow.self
@@ -64,13 +64,16 @@ enum ReportTable: Int, CaseIterable {
 
   var columns: [ColumnHead] { row.heads }
 
-  /// True if the workbook of a report has the table.
-  func hasSheet(_ options: ReportOptions) -> Bool {
+  func hasSheet(_ options: ReportOptions) -> Bool { self != .stripeImport && isConfigured(options) }
+
+  func hasFile(_ options: ReportOptions) -> Bool { fileName != nil && isConfigured(options) }
+
+  private func isConfigured(_ options: ReportOptions) -> Bool {
     switch self {
     case .periodFindings: options.period.isRange
     case .tieOut, .settlement: options.hasTieOut
     case .journal: options.hasJournal
-    case .stripeImport: false
+    case .stripeImport: options.formats.contains(.stripeImport)
     case .findings, .changes, .days, .products, .users, .amounts, .refunds, .refundRequests, .sandbox, .receipts,
       .orders:
       true

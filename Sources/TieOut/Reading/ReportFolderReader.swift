@@ -50,11 +50,18 @@ struct ReportFolderReader {
     }
     let bytes = [UInt8](data)
     let firstLine = Self.firstLine(bytes)
-    if Payment.isHeader(firstLine) {
-      do { result.payments += try Payment.read(bytes) } catch { result.problems.append("\(name): \(error)") }
+    let report: ConnectReport
+    do {
+      if Payment.isHeader(firstLine) {
+        result.payments += try Payment.read(bytes)
+        return
+      }
+      guard let found = try self.report(named: name, firstLine: firstLine, bytes) else { return }
+      report = found
+    } catch {
+      result.problems.append("\(name): \(error)")
       return
     }
-    guard let report = report(named: name, firstLine: firstLine, bytes, &result) else { return }
     // A file replaced by Apple's answer does not become current again.
     if let state = try ConnectReportTable.folderFileState(bytes, as: report, on: connection),
       !state.isNews(name, among: names)
@@ -68,9 +75,7 @@ struct ReportFolderReader {
     for note in stored.notes { logger.notice("\(note)", metadata: ["file": "\(name)"]) }
   }
 
-  private func report(
-    named name: String, firstLine: String, _ bytes: [UInt8], _ result: inout Result
-  ) -> ConnectReport? {
+  private func report(named name: String, firstLine: String, _ bytes: [UInt8]) throws -> ConnectReport? {
     if let file = ReportFileName(name) {
       return ConnectReport(
         vendor: file.vendor, kind: .sales, frequency: file.frequency.rawValue, name: file.frequency.name(of: file.days),
@@ -85,36 +90,28 @@ struct ReportFolderReader {
         return nil
       }
       guard let vendor = ReportFileName.vendor(ofFinanceFile: name) ?? onlyVendor else {
-        result.problems.append(
-          "\(name): the vendor is unknown; begin the file name with the vendor number and an underscore")
-        return nil
+        throw ReportProblem("the vendor is unknown; begin the file name with the vendor number and an underscore")
       }
-      do {
-        // First to find the period by its dates.
-        let reading = try FinanceReport.read(bytes, period: nil) { _ in }
-        guard let first = reading.first, let period = FiscalCalendar.period(containing: first) else {
-          result.problems.append("\(name): has no dates of a fiscal period")
-          return nil
-        }
-        // Then with the checks for that period, so that an unreadable file replaces no other.
-        _ = try FinanceReport.read(bytes, period: period) { _ in }
-        return ConnectReport(
-          vendor: vendor, kind: .init(kind), name: period.description, source: .folder, fileName: name)
-      } catch {
-        result.problems.append("\(name): \(error)")
-        return nil
+      // First to find the period by its dates.
+      let reading = try FinanceReport.read(bytes, period: nil) { _ in }
+      guard let first = reading.first, let period = FiscalCalendar.period(containing: first) else {
+        throw ReportProblem("has no dates of a fiscal period")
       }
+      // Then with the checks for that period, so that an unreadable file replaces no other.
+      _ = try FinanceReport.read(bytes, period: period) { _ in }
+      return ConnectReport(
+        vendor: vendor, kind: .init(kind), name: period.description, source: .folder, fileName: name)
     }
     if Payment.isFileName(name) {
-      result.problems.append(
-        "\(name): has no header of a payments file: \(Payment.columns.joined(separator: ",")), separated by commas")
-    } else if SalesReport.isHeader(firstLine) {
-      result.problems.append("\(name): is a sales report without Apple's name, such as S_D_80012345_20261119.txt.gz")
-    } else {
-      // Prices in subscription reports are not sums; other files are ignored.
-      logger.notice(
-        "ignored a file that is not a sales report, finance report or payments file", metadata: ["file": "\(name)"])
+      let columns = Payment.columns.joined(separator: ",")
+      throw ReportProblem("has no header of a payments file: \(columns), separated by commas")
     }
+    if SalesReport.isHeader(firstLine) {
+      throw ReportProblem("is a sales report without Apple's name, such as S_D_80012345_20261119.txt.gz")
+    }
+    // Prices in subscription reports are not sums; other files are ignored.
+    logger.notice(
+      "ignored a file that is not a sales report, finance report or payments file", metadata: ["file": "\(name)"])
     return nil
   }
 
