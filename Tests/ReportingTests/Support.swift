@@ -25,6 +25,15 @@ func money(_ minorUnits: Int64, _ code: String) throws -> Money {
   Money(minorUnits: minorUnits, currency: try currency(code))
 }
 
+/// A full refund of a purchase without an order.
+func refund(
+  _ transactionId: Identifier, _ amount: Money, at date: Instant = SampleReport.asOf, reason: String? = nil
+) -> RefundRow {
+  RefundRow(
+    transactionId: transactionId, productId: "gems", refunded: amount, milliPercent: 100_000, purchasedAt: nil,
+    refundedAt: date, reason: reason)
+}
+
 struct SampleReport {
   var options: ReportOptions
   var judgements: [Judgement] = []
@@ -84,6 +93,22 @@ struct SampleReport {
     summary.findings.count(finding.finding, openBefore: false, atStakeBefore: nil)
   }
 
+  mutating func addSandboxPurchase() throws {
+    sandbox = [
+      SandboxRow(
+        userId: "u9", productId: "gems", currency: try currency("USD"), orders: 1, minorUnits: 1, isAllowed: false)
+    ]
+  }
+
+  mutating func addDays() throws {
+    var days = DayTotals(days: [
+      DayTotals.Day(
+        name: "2026-11-19", start: try instant("2026-11-19T00:00:00Z"), end: try instant("2026-11-20T00:00:00Z"))
+    ])
+    for judgement in judgements { days.add(judgement) }
+    summary.dayLines = DayLine.lines(days, reported: [:])
+  }
+
   /// Adds the journal's entries of a sale and its refund.
   mutating func post() throws {
     options.hasJournal = true
@@ -132,6 +157,15 @@ struct SampleReport {
       return try contents(name, in: directory)
     }
   }
+
+  func actions() throws -> [[String: Any]] {
+    let text = try file(ActionsFile.fileName)
+    return try #require(try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [[String: Any]])
+  }
+}
+
+func object(_ text: String) throws -> [String: Any] {
+  try #require(try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any])
 }
 
 struct OrderFixture {

@@ -45,8 +45,7 @@ struct DataPackageTests {
   @Test func datapackageJsonDescribesEveryColumnOfEveryFileWithTheFilesSizeAndHash() throws {
     try withTemporaryDirectory { directory in
       let files = try sample().write(to: directory)
-      let text = try Data(contentsOf: URL(filePath: "\(directory)/datapackage.json"))
-      let package = try #require(try JSONSerialization.jsonObject(with: text) as? [String: Any])
+      let package = try object(contents("datapackage.json", in: directory))
       #expect(package["name"] as? String == "night-audit-2026-11-19")
       #expect(package["created"] as? String == "2026-11-20T00:00:00Z")
       let resources = try #require(package["resources"] as? [[String: Any]])

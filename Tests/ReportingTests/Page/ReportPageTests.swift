@@ -85,11 +85,7 @@ struct ReportPageTests {
     report.changes = [ChangeRow(.new, finding: new.finding, findingId: new.findingId, before: nil, after: "open")]
     report.summary.changes = ChangesSummary(since: SampleReport.asOf - .days(1), isSinceCompleteNight: true)
     report.summary.decisions = DecisionCounts(["accepted": 2, "owner": 1])
-    report.refunds = [
-      RefundRow(
-        transactionId: "T9", productId: "gems.100", refunded: try money(123_456, "USD"), milliPercent: 100_000,
-        purchasedAt: nil, refundedAt: SampleReport.asOf)
-    ]
+    report.refunds = [refund("T9", try money(123_456, "USD"))]
     let page = try report.file("report.html")
     let titles = page.components(separatedBy: "<h2 id=\"").dropFirst().map { String($0.prefix { $0 != "\"" }) }
     #expect(
@@ -160,8 +156,7 @@ struct ReportPageTests {
   }
 
   @Test func actionsJsonListsTheActionOfEachFindingWithItsSubjectFactsAndEvidence() throws {
-    let text = try Self.sample().file("actions.json")
-    let actions = try #require(try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [[String: Any]])
+    let actions = try Self.sample().actions()
     #expect(actions.count == 4)
     let deliver = try #require(actions.first { $0["order_id"] as? String == "o4" })
     #expect(deliver["action"] as? String == "deliver")
@@ -186,10 +181,9 @@ struct ReportPageTests {
     (refunded.subscriptionExpiresDate, refunded.subscriptionStatus) = (SampleReport.asOf, .gracePeriod)
     #expect(refunded.suggestedAction.contains("leave the access"))
     report.report(ReportedFinding(refunded, firstSeen: SampleReport.asOf))
-    let text = try report.file("actions.json")
-    let actions = try #require(try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [[String: Any]])
-    let facts = try #require(actions.first?["facts"] as? [String: Any])
-    #expect(actions.first?["action"] as? String == "book_refund")
+    let action = try #require(try report.actions().first)
+    let facts = try #require(action["facts"] as? [String: Any])
+    #expect(action["action"] as? String == "book_refund")
     #expect(facts["subscription_status"] as? String == "grace_period" && facts["expires_at"] is String)
   }
 
@@ -208,11 +202,10 @@ struct ReportPageTests {
       var astray = Finding(kind: .deliveredNotPaid, subject: .order("o9"), reason: "r")
       (astray.action, astray.userId, astray.goodsHolder, astray.deliveryId) = (.look, "u1", "zoe", "d9")
       report.report(ReportedFinding(astray, firstSeen: SampleReport.asOf))
-      let text = try report.file("actions.json")
-      let actions = try #require(try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [[String: Any]])
-      let facts = try #require(actions.first?["facts"] as? [String: Any])
+      let action = try #require(try report.actions().first)
+      let facts = try #require(action["facts"] as? [String: Any])
       let name = report.options.pseudonyms?.pseudonym(of: "zoe") ?? "zoe"
-      #expect(actions.first?["action"] as? String == "look")
+      #expect(action["action"] as? String == "look")
       #expect(facts["held_by"] as? String == name && facts["delivery_id"] as? String == "d9")
     }
   }

@@ -18,11 +18,7 @@ struct RecalculationTests {
         ).judgement(Identifier("o\(100 + number)")))
     }
     report.addRowsWithoutIds()
-    report.refunds = [
-      RefundRow(
-        transactionId: "T1", productId: "gems", refunded: try money(199, "USD"), milliPercent: 100_000,
-        purchasedAt: nil, refundedAt: SampleReport.asOf)
-    ]
+    report.refunds = [refund("T1", try money(199, "USD"))]
     report.options.formats = [.xlsx]
     try withTemporaryDirectory { directory in
       try report.write(to: directory, rowsPerSheet: 5)

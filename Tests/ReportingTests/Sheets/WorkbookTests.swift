@@ -25,10 +25,7 @@ struct WorkbookTests {
 
   @Test func sheetsAreInOrderWithTheFilesColumnsAsHeadersAFilterAFrozenRowAndAPrintSetup() throws {
     var report = try sample()
-    report.sandbox = [
-      SandboxRow(
-        userId: "u9", productId: "gems", currency: try currency("USD"), orders: 1, minorUnits: 1, isAllowed: false)
-    ]
+    try report.addSandboxPurchase()
     let book = try book(report)
     #expect(
       book.sheets.map(\.name) == [
@@ -123,9 +120,7 @@ struct WorkbookTests {
           version: 1, isReversal: false, postedFor: "2026-11-19")
         for line in lines(entry) { try writer.write(journal: line) }
         _ = try writer.finish(totals: Totals(), summary: SampleReport().summary)
-        let text = try contents("summary.json", in: directory)
-        let document = try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any]
-        return document?["control"] as? [[String: String]] ?? []
+        return try object(contents("summary.json", in: directory))["control"] as? [[String: String]] ?? []
       }
     }
     let accounts: [JournalRole: String] = Dictionary(
@@ -167,10 +162,7 @@ struct WorkbookTests {
         transactionId: Identifier(id), productId: "gems.100", paid: nil, request: RefundRequest(date: try instant(date))
       )
     }
-    report.sandbox = [
-      SandboxRow(
-        userId: "u9", productId: "gems", currency: try currency("USD"), orders: 1, minorUnits: 1, isAllowed: false)
-    ]
+    try report.addSandboxPurchase()
     let words =
       "2 refund requests are open. The next answer to Apple is due by 2026-11-20 09:00:00 (Europe/Berlin). "
       + "The deadline of 1 has passed."
@@ -185,7 +177,7 @@ struct WorkbookTests {
     #expect(try book.sheet("Sandbox").cell("Allowed", 2)?.text == "No")
   }
 
-  @Test func iDsAreTextAmountsAreNumbersInTheirCurrencysFormatAndTimesAreLocalTimesOfTheTimeZone() throws {
+  @Test func idsAreTextAmountsAreNumbersInTheirCurrencysFormatAndTimesAreLocalTimesOfTheTimeZone() throws {
     let orders = try book(sample()).sheet("Orders")
     let first = try orders.row(2)
     #expect(first["A"]?.kind == "s")
@@ -238,16 +230,14 @@ struct WorkbookTests {
       kind: .orphanPayment, subject: .transaction("T1"), reason: Reason(String(repeating: "long ", count: 8_000)))
     report.report(ReportedFinding(elsewhere, firstSeen: SampleReport.asOf - .days(9)))
     let sheet = try book(report).sheet("Findings")
-    #expect(try sheet.cell("Kind", 2)?.text == "Paid, not delivered")
-    #expect(try sheet.cell("Severity", 2)?.text == "critical")
-    #expect(try sheet.cell("Order ID", 2)?.text == "o2")
+    for (heading, text) in [
+      ("Kind", "Paid, not delivered"), ("Severity", "critical"), ("Order ID", "o2"), ("Status", "acknowledged"),
+      ("Owner", "Dana"), ("Remark", "asked"), ("Due", "2026-12-01 00:00:00"),
+    ] {
+      #expect(try sheet.cell(heading, 2)?.text == text)
+    }
     #expect(try sheet.cell("Order ID", 2)?.link == "'Orders'!A3")
-    #expect(try sheet.cell("Age days", 2)?.number == 2)
-    #expect(try sheet.cell("Days since", 2)?.number == 0)
-    #expect(try sheet.cell("Status", 2)?.text == "acknowledged")
-    #expect(try sheet.cell("Owner", 2)?.text == "Dana")
-    #expect(try sheet.cell("Remark", 2)?.text == "asked")
-    #expect(try sheet.cell("Due", 2)?.text == "2026-12-01 00:00:00")
+    #expect(try sheet.cell("Age days", 2)?.number == 2 && sheet.cell("Days since", 2)?.number == 0)
     #expect(try sheet.cell("Due", 2)?.kind == "d")
     #expect(try sheet.cell("Order ID", 3)?.link == "'Orders'!A4")
     // The order is by severity and currency, with known amounts before unknown ones.
@@ -302,17 +292,8 @@ struct WorkbookTests {
         )
         .judgement(Identifier("o\(number)")))
     }
-    report.refunds = [
-      RefundRow(
-        transactionId: "T1", productId: "gems", refunded: try money(14_900_000_000, "IDR"), milliPercent: 100_000,
-        purchasedAt: nil, refundedAt: try instant("2026-11-19T11:00:00Z"))
-    ]
-    var days = DayTotals(days: [
-      DayTotals.Day(
-        name: "2026-11-19", start: try instant("2026-11-19T00:00:00Z"), end: try instant("2026-11-20T00:00:00Z"))
-    ])
-    for judgement in report.judgements { days.add(judgement) }
-    report.summary.dayLines = DayLine.lines(days, reported: [:])
+    report.refunds = [refund("T1", try money(14_900_000_000, "IDR"))]
+    try report.addDays()
     // The sheet About has its numbers in hidden columns.
     for sheet in try book(report).sheets where sheet.name != "About" {
       for (number, row) in sheet.rows.enumerated() {
@@ -331,11 +312,7 @@ struct WorkbookTests {
   @Test func applesReasonsAndDeliveryStatusesHaveTitlesOnTheSheets() throws {
     var report = try SampleReport()
     let date = try instant("2026-11-19T12:00:00Z")
-    report.refunds = [
-      RefundRow(
-        transactionId: "T1", productId: "gems", refunded: try money(199, "USD"), milliPercent: 100_000,
-        purchasedAt: nil, refundedAt: date, reason: "other")
-    ]
+    report.refunds = [refund("T1", try money(199, "USD"), at: date, reason: "other")]
     let facts: [(String, DeliveryStatus)] = [("UNINTENDED_PURCHASE", .delivered), ("NEW_AT_APPLE", .undelivered)]
     report.refundRequests = facts.map { reason, status in
       RefundRequestRow(
@@ -378,9 +355,7 @@ struct WorkbookTests {
   @Test func refundsAreNegativeAndInTheOrderOfTheFile() throws {
     var report = try SampleReport()
     report.refunds = try [("T1", 12), ("T2", 11), ("T3", 11)].map { id, hour in
-      RefundRow(
-        transactionId: Identifier(id), productId: "gems", refunded: try money(199, "USD"), milliPercent: 100_000,
-        purchasedAt: nil, refundedAt: try instant("2026-11-19T\(hour):00:00Z"))
+      refund(Identifier(id), try money(199, "USD"), at: try instant("2026-11-19T\(hour):00:00Z"))
     }
     let sheet = try book(report).sheet("Refunds")
     #expect(try sheet.column("A", 2...4) == ["T1", "T2", "T3"])
@@ -509,12 +484,7 @@ struct WorkbookTests {
         adjusted: "o8", userId: "u8", amount: try money(300, "USD"), createdAt: try instant("2026-11-10T23:30:00Z"),
         before: .settled,
         after: .refunded, because: "Apple refunded it 2026-11-19T23:30:00Z"))
-    var days = DayTotals(days: [
-      DayTotals.Day(
-        name: "2026-11-19", start: try instant("2026-11-19T00:00:00Z"), end: try instant("2026-11-20T00:00:00Z"))
-    ])
-    for judgement in report.judgements { days.add(judgement) }
-    report.summary.dayLines = DayLine.lines(days, reported: [:])
+    try report.addDays()
     let book = try book(report)
     let sheet = try book.sheet("Changes")
     let severities = sheet.rows.dropFirst().compactMap { $0["D"]?.text }

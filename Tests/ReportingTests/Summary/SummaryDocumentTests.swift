@@ -5,11 +5,6 @@ import Testing
 @testable import Reporting
 
 struct SummaryDocumentTests {
-  private func document(_ report: SampleReport) throws -> [String: Any] {
-    let text = try report.file("summary.json")
-    return try #require(try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any])
-  }
-
   @Test func summaryJsonHasEveryKeyEveryDispositionAndAmountsAsTextWithTheCurrencysDigits() throws {
     var report = try SampleReport()
     report.add(try OrderFixture(amount: money(199, "USD")).judgement("o1"))
@@ -25,7 +20,7 @@ struct SummaryDocumentTests {
     orphan.isAmountAtRiskUnknown = true
     orphan.occurredAt = SampleReport.asOf - .days(31)
     report.report(ReportedFinding(orphan, firstSeen: SampleReport.asOf))
-    let document = try document(report)
+    let document = try object(report.file("summary.json"))
     #expect(
       Set(document.keys) == [
         "complete", "incomplete_reasons", "as_of", "period", "configuration", "orders", "dispositions", "findings",

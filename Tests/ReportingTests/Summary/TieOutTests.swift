@@ -20,9 +20,7 @@ struct TieOutReportTests {
     ExactDecimal(scaled: scaled, digits: digits)
   }
 
-  private func sample() throws -> (options: ReportOptions, facts: TieOutFacts) {
-    var options = try SampleReport().options
-    options.hasTieOut = true
+  private func sample() -> TieOutFacts {
     var facts = TieOutFacts(
       incompleteReasons: ["no daily report of 1 days (pending, vendor 80012345): 2026-11-17"], firstDay: "2026-10-06",
       lastDay: "2026-11-19", appleUnits: figure(1_214), ourUnits: figure(1_201),
@@ -31,7 +29,7 @@ struct TieOutReportTests {
     facts.days = [.init(date: "2026-11-19", apple: figure(40), unexplained: figure(1), isAlarming: true)]
     facts.revisions = [TieOutFacts.Revision(day: "2026-11-03", vendor: "80012345", before: figure(12), now: figure(14))]
     facts.proceeds = [settlement]
-    return (options, facts)
+    return facts
   }
 
   private var settlement: SettlementLine {
@@ -39,35 +37,31 @@ struct TieOutReportTests {
       period: "2026-02", currency: "USD", figures: [910, 210, 0, 0, 700, 0, 1300, 390, 0].map { figure($0, 2) })
   }
 
-  private func write(_ options: ReportOptions, _ facts: TieOutFacts, to directory: String) throws {
-    var options = options
-    options.directory = directory
-    var report = try ReportWriter(options)
-    var figures = [ExactDecimal?](repeating: figure(0), count: 19)
-    figures[0] = figure(3)
-    figures[1] = figure(2)
-    figures[2] = nil
-    figures[3] = figure(1)
-    figures[18] = figure(1)
-    for level in ["country", "units"] {
-      let line = TieOutLine(
-        level: level, app: "game", productId: "gems60", day: "2026-11-10", country: level == "country" ? "US" : "",
-        currency: level == "country" ? "USD" : "", kind: "sale", figures: figures)
-      try report.write(tieOut: line)
-      if level == "units" { try report.writeToSheet(tieOut: line) }
+  private func withReport(hasTieOut: Bool = true, _ body: (String) throws -> Void) throws {
+    try withTemporaryDirectory { directory in
+      var options = try SampleReport().options
+      (options.directory, options.hasTieOut) = (directory, hasTieOut)
+      var report = try ReportWriter(options)
+      var figures = [ExactDecimal?](repeating: figure(0), count: 19)
+      (figures[0], figures[1], figures[2], figures[3], figures[18]) = (figure(3), figure(2), nil, figure(1), figure(1))
+      for level in ["country", "units"] {
+        let line = TieOutLine(
+          level: level, app: "game", productId: "gems60", day: "2026-11-10", country: level == "country" ? "US" : "",
+          currency: level == "country" ? "USD" : "", kind: "sale", figures: figures)
+        try report.write(tieOut: line)
+        if level == "units" { try report.writeToSheet(tieOut: line) }
+      }
+      try report.write(settlement: settlement)
+      var summary = try SampleReport().summary
+      summary.tieOut = sample()
+      _ = try report.finish(totals: Totals(), summary: summary)
+      try body(directory)
     }
-    try report.write(settlement: settlement)
-    var summary = try SampleReport().summary
-    summary.tieOut = facts
-    _ = try report.finish(totals: Totals(), summary: summary)
   }
 
   @Test func tablesWithOptionalKeyPartsDeclareNoPrimaryKey() throws {
-    try withTemporaryDirectory { directory in
-      let (options, facts) = try sample()
-      try write(options, facts, to: directory)
-      let text = try Data(contentsOf: URL(filePath: "\(directory)/datapackage.json"))
-      let package = try #require(try JSONSerialization.jsonObject(with: text) as? [String: Any])
+    try withReport { directory in
+      let package = try object(contents("datapackage.json", in: directory))
       let resources = try #require(package["resources"] as? [[String: Any]])
       let schemas = resources.map { $0["schema"] as? [String: Any] ?? [:] }
       let keyless = zip(resources, schemas).filter { $1["primaryKey"] == nil }
@@ -80,9 +74,7 @@ struct TieOutReportTests {
   }
 
   @Test func filesHaveExactlyTheirColumns() throws {
-    try withTemporaryDirectory { directory in
-      let (options, facts) = try sample()
-      try write(options, facts, to: directory)
+    try withReport { directory in
       let lines = try contents("tie-out.csv", in: directory).split(separator: "\r\n")
       #expect(
         lines[0] == """
@@ -109,34 +101,26 @@ struct TieOutReportTests {
   }
 
   @Test func theSummaryStatesBothSides() throws {
-    try withTemporaryDirectory { directory in
-      let (options, facts) = try sample()
-      try write(options, facts, to: directory)
-      let json = try JSONSerialization.jsonObject(with: Data(contents("summary.json", in: directory).utf8))
-      let block = try #require((json as? [String: Any])?["tie_out"] as? [String: Any])
+    try withReport { directory in
+      let summary = try object(contents("summary.json", in: directory))
+      let block = try #require(summary["tie_out"] as? [String: Any])
       #expect(block["complete"] as? Bool == false && (block["incomplete_reasons"] as? [String])?.count == 1)
       #expect(block["apple_units"] as? Int == 1_214 && block["our_units"] as? Int == 1_201)
       #expect((block["explained"] as? [String: Int])?["timing"] == 2 && block["unexplained"] as? Int == 1)
-      #expect(
-        facts.sentence == "Apple counted 1,204 units, we know 1,201. The difference: 3 = 2 timing + 1 unexplained.")
+      let sentence = "Apple counted 1,204 units, we know 1,201. The difference: 3 = 2 timing + 1 unexplained."
+      #expect(sample().sentence == sentence)
       let revised = try #require((block["adjustments"] as? [[String: Any]])?.first)
       #expect(revised["day"] as? String == "2026-11-03" && revised["vendor"] as? String == "80012345")
       #expect(revised["reported"] as? Int == 12 && revised["now"] as? Int == 14)
       let page = try contents("report.html", in: directory)
-      #expect(
-        page.contains(
-          "<p class=\"lead\">Apple counted 1,204 units, we know 1,201. The difference: 3 = 2 timing + 1 unexplained.</p>"
-        )
-      )
+      #expect(page.contains("<p class=\"lead\">\(sentence)</p>"))
       #expect(page.contains("<th scope=\"row\">Timing</th><td class=\"n\">2</td>"))
-      #expect((json as? [String: Any])?["complete"] as? Bool == true)
+      #expect(summary["complete"] as? Bool == true)
     }
   }
 
   @Test func theSettlementHasTermsOfFinance() throws {
-    try withTemporaryDirectory { directory in
-      let (options, facts) = try sample()
-      try write(options, facts, to: directory)
+    try withReport { directory in
       let page = try contents("report.html", in: directory)
       let titles = [
         "Proceeds earned", "Outstanding at period end", "Carried in", "Written off by Apple", "Proceeds paid",
@@ -161,10 +145,7 @@ struct TieOutReportTests {
   }
 
   @Test func aShopWithoutATieOutHasNoTieOutFiles() throws {
-    try withTemporaryDirectory { directory in
-      var (options, facts) = try sample()
-      options.hasTieOut = false
-      try write(options, facts, to: directory)
+    try withReport(hasTieOut: false) { directory in
       #expect(!FileManager.default.fileExists(atPath: directory + "/tie-out.csv"))
       #expect(try !contents("SHA256SUMS", in: directory).contains("settlement"))
     }
