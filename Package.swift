@@ -12,7 +12,7 @@ let strict: [SwiftSetting] = [
 ]
 
 let fuzzedModules: [Target.Dependency] = [
-  "AppStore", "Gzip", "NightAudit", "Postgres", "Reconciliation", "Run", "Spreadsheet", "TieOut",
+  "AppStore", "Gzip", "NightAudit", "Postgres", "Reconciliation", "Run", "Settings", "Spreadsheet", "TieOut",
   .product(name: "NIOCore", package: "swift-nio"),
   .product(name: "NIOHTTP1", package: "swift-nio"),
 ]
@@ -77,7 +77,6 @@ let package = Package(
         "CSystemCalls", "Gzip", "Reconciliation",
         .product(name: "AsyncHTTPClient", package: "async-http-client"),
         .product(name: "Crypto", package: "swift-crypto"),
-        .product(name: "CryptoExtras", package: "swift-crypto"),
         .product(name: "JWTKit", package: "jwt-kit"),
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOHTTP1", package: "swift-nio"),
@@ -100,19 +99,27 @@ let package = Package(
     .target(
       name: "Run",
       dependencies: [
-        "AppStore", "CSystemCalls", "Postgres", "Reconciliation", "Reporting", "Spreadsheet",
+        "CSystemCalls", "Postgres", "Reconciliation",
         .product(name: "Crypto", package: "swift-crypto"),
         .product(name: "Logging", package: "swift-log"),
         .product(name: "UnixSignals", package: "swift-service-lifecycle"),
       ], swiftSettings: strict),
+    .target(
+      name: "Settings",
+      dependencies: [
+        "AppStore", "Postgres", "Reconciliation", "Reporting", "Run",
+        .product(name: "Configuration", package: "swift-configuration"),
+        .product(name: "Crypto", package: "swift-crypto"),
+        .product(name: "Yams", package: "Yams"),
+      ], swiftSettings: strict),
     .target(name: "Streams", dependencies: ["CSystemCalls", "Postgres", "Reconciliation"], swiftSettings: strict),
     .target(
-      name: "SalesStore", dependencies: ["Postgres", "Reconciliation", "Run", "Streams"],
+      name: "SalesStore", dependencies: ["Postgres", "Reconciliation", "Run", "Settings", "Streams"],
       resources: [.embedInCode("sales.sql")], swiftSettings: strict),
     .target(
       name: "AuditStore",
       dependencies: [
-        "Postgres", "Reconciliation", "Reporting", "Run", "Streams",
+        "AppStore", "Postgres", "Reconciliation", "Reporting", "Run", "Settings", "Streams",
         .product(name: "Crypto", package: "swift-crypto"),
       ],
       resources: [
@@ -122,14 +129,14 @@ let package = Package(
     .target(
       name: "Asking",
       dependencies: [
-        "AppStore", "AuditStore", "Postgres", "Reconciliation", "Run", "SalesStore", "Streams",
+        "AppStore", "AuditStore", "Postgres", "Reconciliation", "Run", "SalesStore", "Settings",
         .product(name: "AsyncAlgorithms", package: "swift-async-algorithms"),
         .product(name: "Logging", package: "swift-log"),
       ], swiftSettings: strict),
     .target(
       name: "Publishing",
       dependencies: [
-        "AppStore", "AuditStore", "CSystemCalls", "Postgres", "Reconciliation", "Reporting", "Run",
+        "AppStore", "AuditStore", "CSystemCalls", "Postgres", "Reconciliation", "Reporting", "Run", "Settings",
         .product(name: "Crypto", package: "swift-crypto"),
         .product(name: "Logging", package: "swift-log"),
         .product(name: "Subprocess", package: "swift-subprocess"),
@@ -138,7 +145,8 @@ let package = Package(
     .target(
       name: "Auditing",
       dependencies: [
-        "AuditStore", "Postgres", "Publishing", "Reconciliation", "Reporting", "Run", "SalesStore", "Streams",
+        "AuditStore", "Postgres", "Publishing", "Reconciliation", "Reporting", "Run", "SalesStore", "Settings",
+        "Streams",
       ], swiftSettings: strict),
     .target(
       name: "TieOut",
@@ -151,19 +159,15 @@ let package = Package(
       name: "NightAudit",
       dependencies: [
         "AppStore", "Asking", "AuditStore", "Auditing", "CSystemCalls", "Postgres", "Publishing", "Reconciliation",
-        "Reporting", "Run", "SalesStore", "Spreadsheet", "Streams", "TieOut",
-        .product(name: "Configuration", package: "swift-configuration"),
-        .product(name: "Crypto", package: "swift-crypto"),
+        "Reporting", "Run", "SalesStore", "Settings", "Spreadsheet", "Streams", "TieOut",
         .product(name: "Logging", package: "swift-log"),
         .product(name: "Subprocess", package: "swift-subprocess"),
         .product(name: "SystemPackage", package: "swift-system"),
-        .product(name: "Yams", package: "Yams"),
       ], swiftSettings: strict),
     .executableTarget(
       name: "night-audit",
       dependencies: [
-        "Asking", "AuditStore", "Auditing", "NightAudit", "Postgres", "Publishing", "Reconciliation", "Run",
-        "SalesStore",
+        "Asking", "AuditStore", "Auditing", "NightAudit", "Postgres", "Reconciliation", "Run", "SalesStore", "Settings",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Logging", package: "swift-log"),
       ], swiftSettings: strict),
@@ -222,20 +226,24 @@ let package = Package(
       swiftSettings: strict),
     .testTarget(name: "RunTests", dependencies: ["Postgres", "Reconciliation", "Run"], swiftSettings: strict),
     .testTarget(
+      name: "SettingsTests", dependencies: ["Postgres", "Reconciliation", "Reporting", "Run", "Settings"],
+      swiftSettings: strict),
+    .testTarget(
       name: "SalesStoreTests",
-      dependencies: ["Postgres", "Reconciliation", "Run", "SalesStore", "Streams", "TestSupport"],
+      dependencies: ["Postgres", "Reconciliation", "Run", "SalesStore", "Settings", "Streams", "TestSupport"],
       swiftSettings: strict),
     .testTarget(name: "StreamsTests", dependencies: ["Streams", "TestSupport"], swiftSettings: strict),
     .testTarget(
       name: "AskingTests",
       dependencies: [
-        "AppStore", "Asking", "AuditStore", "Postgres", "Reconciliation", "Run", "SalesStore", "TestSupport",
+        "AppStore", "Asking", "AuditStore", "Postgres", "Reconciliation", "Run", "SalesStore", "Settings",
+        "TestSupport",
         .product(name: "Logging", package: "swift-log"),
       ], swiftSettings: strict),
     .testTarget(
       name: "PublishingTests",
       dependencies: [
-        "AuditStore", "Publishing", "Reconciliation", "Reporting", "Run", "TestSupport",
+        "AppStore", "AuditStore", "Publishing", "Reconciliation", "Reporting", "Run", "Settings", "TestSupport",
         .product(name: "Crypto", package: "swift-crypto"),
         .product(name: "Logging", package: "swift-log"),
       ],
@@ -243,20 +251,22 @@ let package = Package(
     .testTarget(
       name: "AuditingTests",
       dependencies: [
-        "AuditStore", "Auditing", "NightAudit", "Postgres", "Publishing", "Reconciliation", "Reporting", "Run",
-        "SalesStore", "SampleWorlds", "Streams", "TestSupport", .product(name: "Logging", package: "swift-log"),
+        "AppStore", "Asking", "AuditStore", "Auditing", "NightAudit", "Postgres", "Publishing", "Reconciliation",
+        "Reporting", "Run", "SalesStore", "SampleWorlds", "Settings", "Streams", "TestSupport",
+        .product(name: "Logging", package: "swift-log"),
       ], swiftSettings: strict),
     .testTarget(
       name: "NightAuditTests",
       dependencies: [
-        "NightAudit", "AppStore", "Auditing", "AuditStore", "Postgres", "Reconciliation", "Reporting", "Run",
-        "SalesStore", "Spreadsheet", "TestSupport", "TieOut",
+        "NightAudit", "AppStore", "Auditing", "AuditStore", "Postgres", "Publishing", "Reconciliation", "Reporting",
+        "Run", "SalesStore", "Settings", "Spreadsheet", "TestSupport", "TieOut",
+        .product(name: "Crypto", package: "swift-crypto"),
         .product(name: "Logging", package: "swift-log"),
       ], swiftSettings: strict),
     .testTarget(
       name: "EndToEndTests",
       dependencies: [
-        "AppStore", "AuditStore", "Auditing", "NightAudit", "Reconciliation", "Reporting", "SampleWorlds",
+        "AppStore", "AuditStore", "Auditing", "NightAudit", "Reconciliation", "Reporting", "SampleWorlds", "Settings",
         "TestSupport", "Postgres", "night-audit", "app-store-simulator",
         .product(name: "AsyncHTTPClient", package: "async-http-client"),
         .product(name: "Crypto", package: "swift-crypto"),

@@ -3,6 +3,7 @@ import AuditStore
 import Logging
 import Reconciliation
 import Run
+import Settings
 import Synchronization
 
 extension RecheckStage {

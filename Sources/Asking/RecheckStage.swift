@@ -3,6 +3,7 @@ import AuditStore
 import Logging
 import Reconciliation
 import Run
+import Settings
 import Synchronization
 
 /// Asks Apple about all due checks, many at a time, and stores each answer at once. Receipts are judged offline even

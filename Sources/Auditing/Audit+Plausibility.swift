@@ -5,6 +5,7 @@ import Reconciliation
 import Reporting
 import Run
 import SalesStore
+import Settings
 
 /// Plausibility checks that decide whether a night is published or held for a person.
 extension Audit {

@@ -5,6 +5,7 @@ import Reconciliation
 import Reporting
 import Run
 import SalesStore
+import Settings
 
 /// Report options and summary texts of an audit.
 extension Audit {

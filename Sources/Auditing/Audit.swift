@@ -6,6 +6,7 @@ import Reconciliation
 import Reporting
 import Run
 import SalesStore
+import Settings
 import Streams
 
 /// The results of a finished audit.

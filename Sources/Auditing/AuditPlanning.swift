@@ -4,6 +4,7 @@ import Postgres
 import Reconciliation
 import Run
 import SalesStore
+import Settings
 import Streams
 
 /// The plan for reading parts elsewhere: queries, cuts of IDs, and snapshots.

@@ -3,6 +3,7 @@ import Postgres
 import Reconciliation
 import Run
 import SalesStore
+import Settings
 import Streams
 
 struct AuditConnections: ~Copyable {

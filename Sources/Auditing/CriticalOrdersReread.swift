@@ -3,6 +3,7 @@ import Postgres
 import Reconciliation
 import Run
 import SalesStore
+import Settings
 import Streams
 
 /// Rereads orders behind critical findings, all at one instant, if no snapshot spans the shop's store. The streams are

@@ -1,6 +1,7 @@
 import Reconciliation
 import Reporting
 import Run
+import Settings
 
 extension Settings {
   /// By app, the kinds of findings that its channel and its notifications cannot show.

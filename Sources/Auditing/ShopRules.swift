@@ -3,6 +3,7 @@ import Postgres
 import Reconciliation
 import Run
 import SalesStore
+import Settings
 
 extension Rules {
   /// These rules with the reading time, how far Apple's notifications are known, and the optional relations of the

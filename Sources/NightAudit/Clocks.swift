@@ -1,6 +1,8 @@
+import AppStore
 import Reconciliation
 import Reporting
 import Run
+import Settings
 
 struct Clocks {
   private static let longestDelay = Span.hours(1)
@@ -46,5 +48,13 @@ struct HostClockBehind: RunEndingError, CustomStringConvertible {
 
   var description: String {
     "\(clocks.words): the host is more than an hour behind, so Apple was not asked. Set the host's clock (NTP), and run again."
+  }
+}
+
+extension Instant {
+  /// Parses an as-of in RFC 3339 and drops fractions; nil if invalid or before 1970.
+  package init?(asOf text: String) {
+    guard let instant = Instant(rfc3339: text), instant.seconds >= 0 else { return nil }
+    self = instant.wholeSecond
   }
 }

@@ -8,6 +8,7 @@ import Publishing
 import Reconciliation
 import Run
 import SalesStore
+import Settings
 
 extension NightRun {
   /// True if the as-of was past when the run began, so that later rows are not read.

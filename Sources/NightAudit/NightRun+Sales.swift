@@ -1,6 +1,7 @@
 import Postgres
 import Run
 import SalesStore
+import Settings
 
 extension NightRun {
   /// Ends the run early if the shop's relations break the contract: `SalesContractError`, `PostgresError`.

@@ -5,6 +5,7 @@ import Logging
 import Postgres
 import Reconciliation
 import Run
+import Settings
 
 /// Reads notification histories of apps, and transaction histories of customers.
 ///

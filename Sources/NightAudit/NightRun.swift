@@ -10,6 +10,7 @@ import Publishing
 import Reconciliation
 import Reporting
 import Run
+import Settings
 
 struct StageClock {
   private var began = ContinuousClock.now

@@ -2,6 +2,7 @@ import Asking
 import AuditStore
 import Postgres
 import Run
+import Settings
 
 /// `rebuild`: compares the derived tables with the evidence, and repairs them.
 package struct RebuildRun: Sendable {

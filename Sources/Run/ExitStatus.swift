@@ -1,7 +1,5 @@
 import Postgres
 import Reconciliation
-import Reporting
-import Spreadsheet
 
 /// The exit statuses of the program (README, "Exit codes").
 package enum ExitStatus: Int32, CaseIterable, Sendable {
@@ -36,17 +34,4 @@ extension ExitStatus {
 
 extension PostgresError: RunEndingError {
   package var exitStatus: ExitStatus { Failure(self).exitStatus }
-}
-
-extension ReportError: RunEndingError {
-  package var exitStatus: ExitStatus {
-    switch self {
-    case .cannotWrite, .workbook: .cannotWrite
-    case .unbalanced: .internalError
-    }
-  }
-}
-
-extension WorkbookReadError: RunEndingError {
-  package var exitStatus: ExitStatus { .usage }
 }

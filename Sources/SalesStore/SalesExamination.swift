@@ -1,5 +1,6 @@
 import Postgres
 import Run
+import Settings
 
 /// A deviation of the shop's relations from the contract, with its remedy.
 package struct SalesDefect: Hashable, Sendable, CustomStringConvertible {

@@ -1,6 +1,7 @@
 import Postgres
 import Reconciliation
 import Run
+import Settings
 
 /// Connects to the shop's database, which is only read. It may be a hot standby, another server or another cluster.
 package enum SalesStore {

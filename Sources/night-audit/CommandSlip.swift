@@ -1,4 +1,5 @@
 import ArgumentParser
+import Run
 
 /// A misspelt command, with the command that was probably meant.
 struct CommandSlip: CustomStringConvertible {
@@ -49,28 +50,9 @@ struct CommandSlip: CustomStringConvertible {
   /// The most similar name; nil if none is similar.
   private static func nearest(to word: String, among names: [String]) -> String? {
     let word = word.lowercased()
-    let near = names.map { (distance: distance(word, $0), name: $0) }.min { $0 < $1 }
+    let near = names.map { (distance: Spelling.distance(word, $0), name: $0) }.min { $0 < $1 }
     if let near, near.distance <= max(1, word.count / 3) { return near.name }
     let begun = names.filter { word.count > 1 && $0.hasPrefix(word) }
     return begun.count == 1 ? begun[0] : nil
-  }
-
-  /// Insertions, deletions, replacements and swaps between two words (restricted Damerau-Levenshtein).
-  private static func distance(_ left: String, _ right: String) -> Int {
-    let (left, right) = (Array(left.utf8), Array(right.utf8))
-    var (before, last) = ([Int](), Array(0...right.count))
-    for row in left.indices {
-      var next = [row + 1]
-      for column in right.indices {
-        let isSame = left[row] == right[column]
-        var cost = min(last[column + 1] + 1, next[column] + 1, last[column] + (isSame ? 0 : 1))
-        if row > 0, column > 0, left[row] == right[column - 1], left[row - 1] == right[column] {
-          cost = min(cost, before[column - 1] + 1)
-        }
-        next.append(cost)
-      }
-      (before, last) = (last, next)
-    }
-    return last[right.count]
   }
 }

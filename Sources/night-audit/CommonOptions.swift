@@ -6,6 +6,7 @@ import NightAudit
 import Postgres
 import Reconciliation
 import Run
+import Settings
 
 struct CommonOptions: ParsableArguments {
   @Option(help: "Configuration file. Default: ./night-audit.yaml, else /etc/night-audit/night-audit.yaml.")

@@ -2,6 +2,7 @@ import AppStore
 import Foundation
 import Postgres
 import Reconciliation
+import Settings
 import TestSupport
 import Testing
 

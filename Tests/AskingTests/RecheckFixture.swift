@@ -2,6 +2,7 @@ import AppStore
 import Logging
 import Postgres
 import Reconciliation
+import Settings
 import Synchronization
 import TestSupport
 

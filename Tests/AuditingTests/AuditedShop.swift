@@ -3,6 +3,7 @@ import Logging
 import Postgres
 import Reconciliation
 import Reporting
+import Settings
 
 @testable import AuditStore
 @testable import Auditing

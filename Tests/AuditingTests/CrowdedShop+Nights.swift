@@ -3,6 +3,7 @@ import Foundation
 import Postgres
 import Reconciliation
 import Reporting
+import Settings
 import TestSupport
 
 @testable import Asking

@@ -8,6 +8,7 @@ import Run
 @testable import AppStore
 @testable import NightAudit
 @testable import Postgres
+@testable import Settings
 @testable import Spreadsheet
 @testable import TieOut
 
@@ -124,7 +125,7 @@ struct FuzzReaders {
       mayBeShown = file.values.contains { key, value in
         "\(key) \(Self.keysOfSecrets.contains(key) ? "" : "\(value)")".contains(Self.secret)
       }
-      _ = try SettingsLoader.load(file: file, name: "test.yaml", environment: [:])
+      _ = try SettingsLoader(file: file, name: "test.yaml", environment: [:]).load()
       return true
     } catch let error as ConfigurationError {
       guard mayBeShown || !"\(error)".contains(Self.secret) else { throw Violation("shown: \(error)") }

@@ -5,6 +5,7 @@ import Testing
 
 @testable import Publishing
 @testable import Run
+@testable import Settings
 
 @Suite struct CurlConfigurationTests {
   private let mail = DispatchTarget.Mail(

@@ -1,6 +1,7 @@
 import Postgres
 import Run
 import SalesStore
+import Settings
 import TestSupport
 import Testing
 

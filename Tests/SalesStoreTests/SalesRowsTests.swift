@@ -1,6 +1,7 @@
 import Postgres
 import Reconciliation
 import Run
+import Settings
 import TestSupport
 import Testing
 

@@ -2,6 +2,7 @@ import Postgres
 import Reconciliation
 import Run
 import SalesStore
+import Settings
 import TestSupport
 import Testing
 

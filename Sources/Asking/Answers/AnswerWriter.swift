@@ -3,6 +3,7 @@ import AuditStore
 import Postgres
 import Reconciliation
 import Run
+import Settings
 
 /// Stores answers with their evidence, transactions and due dates, one transaction for each batch.
 package struct AnswerWriter: Sendable {

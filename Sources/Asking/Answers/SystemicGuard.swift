@@ -2,6 +2,7 @@ import AuditStore
 import Postgres
 import Reconciliation
 import Run
+import Settings
 
 /// Decides whether refusals accuse customers, or are too many of one kind to be theirs. One query counts the persons
 /// with first answers by app, separately for receipts and look-ups.

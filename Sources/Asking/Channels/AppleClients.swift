@@ -2,6 +2,7 @@ import AppStore
 import Foundation
 import Reconciliation
 import Run
+import Settings
 
 /// The request rate, and the time that the night has left.
 package struct Pace: Sendable {

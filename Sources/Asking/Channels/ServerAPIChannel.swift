@@ -1,6 +1,7 @@
 import AppStore
 import Reconciliation
 import Run
+import Settings
 
 /// The App Store Server API for one app, where a question is a transaction ID. The signature proves a receipt; Apple is
 /// asked for the present state of its purchases.

@@ -1,6 +1,7 @@
 import AppStore
 import Reconciliation
 import Run
+import Settings
 
 /// verifyReceipt for one app, where a question is a payload. It does not judge signed transactions.
 package struct VerifyReceiptChannel: AppleChannel {

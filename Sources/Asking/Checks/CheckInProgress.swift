@@ -2,6 +2,7 @@ import AppStore
 import AuditStore
 import Reconciliation
 import Run
+import Settings
 
 /// A check that is being asked about: its channel, its questions and the answers so far.
 struct CheckInProgress: Sendable {

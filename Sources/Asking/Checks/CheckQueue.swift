@@ -5,6 +5,7 @@ import Postgres
 import Reconciliation
 import Run
 import SalesStore
+import Settings
 import Synchronization
 
 /// The checks in `night_audit.receipt_checks`, a queue shared by all workers of a database. Workers lease due checks in

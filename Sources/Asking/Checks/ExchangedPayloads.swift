@@ -1,6 +1,7 @@
 import Postgres
 import Reconciliation
 import Run
+import Settings
 
 /// Receipts of many customers show payloads that were checked as receipts of other customers.
 ///

@@ -2,6 +2,7 @@ import AppStore
 import AuditStore
 import Reconciliation
 import Run
+import Settings
 
 /// Describes leased checks, reads their payloads within a byte budget, and judges them offline.
 struct Preparation: Sendable {

@@ -2,6 +2,7 @@ import AuditStore
 import Postgres
 import Reconciliation
 import Run
+import Settings
 
 /// Adds the shop's new and changed rows to the queue. A run reads new rows only. It reads all rows again once a week,
 /// and when the relations' definition or the apps' channels have changed or the horizon has moved back. An older row that

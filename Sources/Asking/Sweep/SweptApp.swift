@@ -1,6 +1,7 @@
 import AppStore
 import Reconciliation
 import Run
+import Settings
 
 /// An app with the requests of its sweep. Each request returns one page, which is stored at once.
 package struct SweptApp: Sendable {

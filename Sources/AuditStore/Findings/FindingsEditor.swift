@@ -3,6 +3,7 @@ import Postgres
 import Reconciliation
 import Reporting
 import Run
+import Settings
 
 /// Reads stored findings and records decisions of people. Never changes facts.
 package struct FindingsEditor: Sendable {

@@ -3,6 +3,7 @@ import Foundation
 import Postgres
 import Reconciliation
 import Run
+import Settings
 
 /// The coverage of Apple's notifications: measured from stored transactions, and kept with each night.
 extension FeedCoverage {

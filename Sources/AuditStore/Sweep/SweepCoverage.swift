@@ -2,6 +2,7 @@ import Postgres
 import Reconciliation
 import Reporting
 import Run
+import Settings
 
 /// Whether Apple's notifications are known up to an as-of. Uses only stored state, so every audit of the as-of agrees.
 package struct SweepCoverage {

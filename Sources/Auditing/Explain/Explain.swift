@@ -3,6 +3,7 @@ import Postgres
 import Reconciliation
 import Run
 import SalesStore
+import Settings
 
 /// The command `explain ORDER`: reads the facts about one order and explains its verdict. Read-only; sends no requests.
 package struct Explain: Sendable {

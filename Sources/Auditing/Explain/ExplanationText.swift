@@ -2,6 +2,7 @@ import AuditStore
 import Reconciliation
 import Reporting
 import Run
+import Settings
 
 /// An explanation as plain text, for a terminal or a mail.
 package struct ExplanationText {

@@ -4,6 +4,7 @@ import Postgres
 import Reconciliation
 import Reporting
 import Run
+import Settings
 import Streams
 
 /// The journal of a report: the entries that nights have posted for its days, and the entries that this night adds.

@@ -4,6 +4,7 @@ import Postgres
 import Reconciliation
 import Run
 import SalesStore
+import Settings
 import Streams
 
 /// One stage of an audit over one part, with frames as input and output. Another program groups the frames by key.

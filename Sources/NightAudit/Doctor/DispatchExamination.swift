@@ -2,6 +2,7 @@ import Foundation
 import Glibc
 import Publishing
 import Run
+import Settings
 import Subprocess
 import SystemPackage
 

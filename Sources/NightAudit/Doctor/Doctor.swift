@@ -9,6 +9,7 @@ import Reconciliation
 import Reporting
 import Run
 import SalesStore
+import Settings
 
 package struct Diagnosis: Sendable {
   package var subject: String

@@ -1,5 +1,6 @@
 import Foundation
 import Run
+import Settings
 
 struct KeyFile {
   let path: String

@@ -5,6 +5,7 @@ import Reconciliation
 import Reporting
 import Run
 import SalesStore
+import Settings
 import TieOut
 
 /// Makes one harmless request to Apple for each credential, and compares the clocks.

@@ -2,6 +2,7 @@ import AppStore
 import Reconciliation
 import Reporting
 import Run
+import Settings
 
 /// Compares orders with the transactions in their receipts. Signatures are not checked.
 struct PayloadComparison {

@@ -4,6 +4,7 @@ import Reconciliation
 import Reporting
 import Run
 import SalesStore
+import Settings
 
 struct SalesHealth {
   let settings: Settings

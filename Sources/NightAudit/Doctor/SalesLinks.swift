@@ -2,6 +2,7 @@ import Postgres
 import Reconciliation
 import Run
 import SalesStore
+import Settings
 
 /// Compares orders with their deliveries and receipts. A mistake in a view breaks many rows at once.
 struct SalesLinks {

@@ -3,6 +3,7 @@ import Postgres
 import Reconciliation
 import Reporting
 import Run
+import Settings
 
 struct StoreExamination {
   let settings: Settings

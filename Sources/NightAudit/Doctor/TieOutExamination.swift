@@ -1,6 +1,7 @@
 import AppStore
 import Foundation
 import Run
+import Settings
 import TieOut
 
 struct TieOutExamination {

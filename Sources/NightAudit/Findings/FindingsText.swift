@@ -4,6 +4,7 @@ import Foundation
 import Reconciliation
 import Reporting
 import Run
+import Settings
 import Streams
 
 /// Findings as CSV: the columns and dialect of `findings.csv`, sorted by ID.

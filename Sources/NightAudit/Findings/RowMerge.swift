@@ -3,6 +3,7 @@ import Foundation
 import Postgres
 import Reconciliation
 import Reporting
+import Run
 import Spreadsheet
 
 /// Merges the rows of a returned workbook with the database, in batches.

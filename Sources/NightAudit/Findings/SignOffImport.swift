@@ -3,6 +3,7 @@ import Foundation
 import Postgres
 import Reconciliation
 import Reporting
+import Run
 import Spreadsheet
 
 /// Imports the sign-off on the first sheet of a returned workbook as events of its run.

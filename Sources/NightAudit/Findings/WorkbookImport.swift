@@ -4,6 +4,7 @@ import Postgres
 import Reconciliation
 import Reporting
 import Run
+import Settings
 import Spreadsheet
 
 /// Imports finance's entries by finding ID; ``PeopleColumnMerge`` tells edited cells from unchanged ones.

@@ -2,6 +2,7 @@ import Auditing
 import Foundation
 import Reconciliation
 import Run
+import Settings
 
 /// `explain M…`: an invoice of Apple's, by the order ID in its mail, with our orders beside it.
 package struct Invoice: Encodable, Sendable {

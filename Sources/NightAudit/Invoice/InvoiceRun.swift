@@ -3,6 +3,7 @@ import Asking
 import Auditing
 import Reconciliation
 import Run
+import Settings
 
 /// Looks one invoice up at Apple and finds its orders here. Changes nothing.
 package struct InvoiceRun: Sendable {

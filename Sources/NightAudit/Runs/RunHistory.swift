@@ -4,6 +4,7 @@ import Postgres
 import Reconciliation
 import Run
 import SalesStore
+import Settings
 
 package struct RunHistory: Sendable {
   private let settings: Settings

@@ -6,6 +6,7 @@ import Publishing
 import Reconciliation
 import Reporting
 import Run
+import Settings
 
 /// `runs forget`: takes back a run that had a wrong as-of.
 package struct RunUndo: Sendable {

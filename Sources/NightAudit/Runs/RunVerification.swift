@@ -6,6 +6,7 @@ import Publishing
 import Reconciliation
 import Reporting
 import Run
+import Settings
 
 /// Verifies the trail with everything that it covers, a report folder, or a run with its report.
 package struct RunVerification: Sendable {

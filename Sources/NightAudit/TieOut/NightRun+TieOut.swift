@@ -7,6 +7,7 @@ import Reconciliation
 import Reporting
 import Run
 import SalesStore
+import Settings
 import TieOut
 
 extension NightRun {

@@ -3,6 +3,7 @@ import Postgres
 import Reconciliation
 import Reporting
 import Run
+import Settings
 import TieOut
 
 /// The stored tie-out for a report, the same in the night that made it and in a report made again.

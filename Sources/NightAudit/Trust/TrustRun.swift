@@ -2,6 +2,7 @@ import AppStore
 import Foundation
 import Reconciliation
 import Run
+import Settings
 
 /// `night-audit trust`: fetches root certificates from Apple, a mirror or a directory.
 package struct TrustRun: Sendable {

@@ -1,5 +1,6 @@
 import Reconciliation
 import Run
+import Settings
 
 enum NightEnd {
   static func longest(_ settings: Settings) -> Reconciliation.Span {

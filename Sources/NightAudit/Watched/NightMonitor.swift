@@ -8,6 +8,7 @@ import Publishing
 import Reconciliation
 import Reporting
 import Run
+import Settings
 
 /// Reports a night to monitors: pings, metrics, and mail if it was held or failed. Never fails a night.
 struct NightMonitor: Sendable {

@@ -5,6 +5,7 @@ import Postgres
 import Reconciliation
 import Reporting
 import Run
+import Settings
 
 /// The state of the installation: the last night, open findings, receipts due, reports owed, the lock.
 package struct NightStatus: Sendable, Encodable {

@@ -1,6 +1,7 @@
 import AppStore
 import Logging
 import Run
+import Settings
 
 package struct Attempts {
   let target: DispatchTarget

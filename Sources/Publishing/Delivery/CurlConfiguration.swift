@@ -1,6 +1,7 @@
 import AppStore
 import Foundation
 import Run
+import Settings
 
 /// A delivery's curl configuration (curl(1), `--config`), on standard input to hide it from `ps`.
 struct CurlConfiguration {

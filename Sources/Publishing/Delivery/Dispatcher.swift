@@ -2,6 +2,7 @@ import Logging
 import Postgres
 import Reconciliation
 import Run
+import Settings
 
 package struct Dispatch: Hashable, Sendable, Encodable {
   package var target: String

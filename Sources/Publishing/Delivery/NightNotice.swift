@@ -1,6 +1,7 @@
 import Logging
 import Reporting
 import Run
+import Settings
 
 /// A mail about a night without a report: its end, the reason, and the action.
 package struct NightNotice {

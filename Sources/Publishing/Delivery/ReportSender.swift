@@ -5,6 +5,7 @@ import Glibc
 import Reconciliation
 import Reporting
 import Run
+import Settings
 import Subprocess
 import SystemPackage
 

@@ -1,7 +1,6 @@
 import Foundation
 import Logging
 import Reconciliation
-import Reporting
 import Synchronization
 
 /// Shows the progress of long work: one redrawn line on a terminal, otherwise a log line per minute.

@@ -1,6 +1,7 @@
 import Postgres
 import Reconciliation
 import Run
+import Settings
 import Streams
 
 /// Queries of the shop's three relations, and the decoding of their rows to values or bad rows. Every column is cast to

@@ -3,6 +3,7 @@ import Asking
 import Foundation
 import NightAudit
 import Run
+import Settings
 
 struct Run: AsyncParsableCommand {
   static let configuration = CommandConfiguration(

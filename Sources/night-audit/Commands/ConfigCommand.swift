@@ -2,6 +2,7 @@ import ArgumentParser
 import Foundation
 import NightAudit
 import Run
+import Settings
 
 struct ConfigCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(

@@ -4,6 +4,7 @@ import Foundation
 import NightAudit
 import Reconciliation
 import Run
+import Settings
 
 struct ExplainCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(

@@ -5,6 +5,7 @@ import Glibc
 import NightAudit
 import Reconciliation
 import Run
+import Settings
 
 struct AuditPartCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(

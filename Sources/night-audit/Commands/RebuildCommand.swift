@@ -2,6 +2,7 @@ import ArgumentParser
 import AuditStore
 import NightAudit
 import Run
+import Settings
 
 struct RebuildCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(

@@ -5,6 +5,7 @@ import NightAudit
 import Postgres
 import Run
 import SalesStore
+import Settings
 
 struct Init: AsyncParsableCommand {
   static let configuration = CommandConfiguration(

@@ -3,6 +3,7 @@ import Foundation
 import NightAudit
 import Reconciliation
 import Run
+import Settings
 
 struct TieOutCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(

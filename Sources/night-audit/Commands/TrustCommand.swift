@@ -1,6 +1,7 @@
 import ArgumentParser
 import NightAudit
 import Run
+import Settings
 
 struct Trust: AsyncParsableCommand {
   static let configuration = CommandConfiguration(

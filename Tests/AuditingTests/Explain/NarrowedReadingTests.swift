@@ -3,6 +3,7 @@ import Postgres
 import Publishing
 import Reconciliation
 import Reporting
+import Settings
 import TestSupport
 import Testing
 

@@ -5,6 +5,7 @@ import Publishing
 import Reconciliation
 import Reporting
 import SalesStore
+import Settings
 import Streams
 import TestSupport
 import Testing

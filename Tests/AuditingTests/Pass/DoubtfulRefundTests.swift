@@ -4,6 +4,7 @@ import Publishing
 import Reconciliation
 import Reporting
 import SalesStore
+import Settings
 import TestSupport
 import Testing
 

@@ -1,6 +1,7 @@
 import Foundation
 import Postgres
 import Reconciliation
+import Settings
 import TestSupport
 import Testing
 

@@ -1,5 +1,6 @@
 import Postgres
 import Reconciliation
+import Settings
 import TestSupport
 import Testing
 

@@ -1,6 +1,7 @@
 import Auditing
 import Foundation
 import Reconciliation
+import Settings
 @_spi(Reflection) import Swift
 import TestSupport
 import Testing

@@ -4,6 +4,7 @@ import Logging
 import Postgres
 import Reconciliation
 import SalesStore
+import Settings
 import TestSupport
 import Testing
 

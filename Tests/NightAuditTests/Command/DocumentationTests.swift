@@ -4,6 +4,7 @@ import Testing
 
 @testable import NightAudit
 @testable import Run
+@testable import Settings
 
 /// The page about the configuration and the installed file, both written from the table of settings.
 ///

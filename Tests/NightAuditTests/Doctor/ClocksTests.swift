@@ -31,4 +31,20 @@ import Testing
       #expect("\(error)".contains(clocks.host.text) && "\(error)".contains(clocks.server.text))
     }
   }
+
+  @Test(arguments: [
+    ("2026-11-20T03:00:00Z", 1_795_143_600), ("2026-11-20T04:30:00+01:30", 1_795_143_600),
+    ("2026-11-20T03:00:00.999Z", 1_795_143_600), ("2024-02-29T00:00:00Z", 1_709_164_800),
+    ("1970-01-01T00:00:00Z", 0),
+  ])
+  func anAsOfIsAnInstant(_ text: String, _ seconds: Int) {
+    #expect(Instant(asOf: text) == Instant(seconds: Int64(seconds)))
+  }
+
+  @Test(arguments: [
+    "2026-11-31T03:00:00Z", "2026-02-29T03:00:00Z", "2026-11-20T03:00:00Zfoo", "2026-11-20T24:00:00Z",
+    "2026-11-20T25:61:00Z", "2026-11-20T03:00:00Z+05:00", "2026-11-20T03:00:00", "2026-11-20", "", "yesterday",
+    "0001-01-01T00:00:00Z", "1969-12-31T23:59:59Z",
+  ])
+  func otherInstantsAreRejected(_ text: String) { #expect(Instant(asOf: text) == nil) }
 }

@@ -5,6 +5,7 @@ import Testing
 
 @testable import NightAudit
 @testable import Run
+@testable import Settings
 
 /// Breaks each part of configuration and machine in turn. No database is needed.
 @Suite struct DoctorHostTests {

@@ -8,6 +8,7 @@ import Testing
 
 @testable import NightAudit
 @testable import Run
+@testable import Settings
 
 /// Breaks each part of the databases in turn.
 @Suite(.serialized, .timeLimit(.minutes(10)))

@@ -1,6 +1,7 @@
 import AppStore
 import Foundation
 import Reconciliation
+import Settings
 import Testing
 
 @testable import NightAudit

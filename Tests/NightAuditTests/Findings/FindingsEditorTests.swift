@@ -2,6 +2,7 @@ import Foundation
 import Postgres
 import Reconciliation
 import Reporting
+import Settings
 import Synchronization
 import TestSupport
 import Testing

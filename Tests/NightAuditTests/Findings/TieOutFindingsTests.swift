@@ -1,5 +1,6 @@
 import Reconciliation
 import Run
+import Settings
 import Testing
 
 @testable import NightAudit

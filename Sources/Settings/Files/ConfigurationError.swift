@@ -1,3 +1,5 @@
+import Run
+
 /// An invalid setting, with the key, the expectation and the remedy. Exit status 78.
 package struct ConfigurationError: RunEndingError, CustomStringConvertible {
   package var exitStatus: ExitStatus { .configuration }

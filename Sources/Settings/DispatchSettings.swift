@@ -1,6 +1,20 @@
 import AppStore
 import Foundation
-import Run
+
+extension SettingKey {
+  package static let ofDelivery: [SettingKey] = [
+    SettingKey("url", "`smtps:`, `smtp:` (STARTTLS), `sftp:`, `https:`", secrecy: .addressOfDelivery),
+    SettingKey(
+      "command", "a program; the folder's path is its last argument", secrecy: .command, isList: true),
+    SettingKey("from", "the sender of a mail"), SettingKey("to", "the recipients of a mail", isList: true),
+    SettingKey("user", "the user of the server, or the access key ID of an S3 bucket"),
+    SettingKey("passwordFile", "a file with the password; without a user a bearer token", secrecy: .file),
+    SettingKey("privateKeyFile", "the key of an SFTP client", secrecy: .file),
+    SettingKey("hostKey", "the fingerprint of an SFTP server"), SettingKey("region", "the region of an S3 bucket"),
+    SettingKey("caFile", "trusted certificates in place of the system's", secrecy: .file),
+    SettingKey("attempts", "attempts in one night", standard: "3"),
+  ]
+}
 
 extension SettingsLoader {
   func dispatchTargets() throws -> [DispatchTarget] {
@@ -12,11 +26,8 @@ extension SettingsLoader {
       throw ConfigurationError(
         key: "report.deliver", problem: "\(name) is not a name; use letters, digits, - and _, a letter first")
     }
-    for key in fileValues.keys.sorted() where key.hasPrefix("deliver.") {
-      let section = String(key.split(separator: ".")[1])
-      if !names.contains(section) {
-        throw ConfigurationError(key: "deliver.\(section)", problem: "is configured but not listed in report.deliver")
-      }
+    if let stray = sections("deliver", in: fileValues.keys).first(where: { !names.contains($0) }) {
+      throw ConfigurationError(key: "deliver.\(stray)", problem: "is configured but not listed in report.deliver")
     }
     return try names.map { try DispatchSection(name: $0, loader: self).target() }
   }

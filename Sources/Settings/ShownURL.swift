@@ -1,9 +1,9 @@
 import Foundation
 
 /// URLs without the parts that may be secret: user, password, query and fragment.
-enum ShownURL {
+package enum ShownURL {
   /// The URL to show. Hidden if it is malformed, or if a slash in the password moved part of it into the path.
-  static func text(_ url: String) -> String {
+  package static func text(_ url: String) -> String {
     guard var parts = URLComponents(string: url), parts.host?.isEmpty == false, !parts.path.contains("@") else {
       return "(hidden: it is not a URL with a host)"
     }
@@ -15,12 +15,12 @@ enum ShownURL {
   }
 
   /// The URL of a delivery: only the host with http and https, because the path may hold a token.
-  static func delivery(_ url: String) -> String {
+  package static func delivery(_ url: String) -> String {
     let isHTTP = ["http", "https"].contains(URLComponents(string: url)?.scheme?.lowercased())
     return isHTTP ? host(url) : text(url)
   }
 
-  static func host(_ url: String) -> String {
+  package static func host(_ url: String) -> String {
     URLComponents(string: url).flatMap { parts in parts.host.map { "\(parts.scheme ?? "https")://\($0)/…" } }
       ?? "(hidden)"
   }

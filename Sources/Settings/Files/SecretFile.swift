@@ -1,5 +1,6 @@
 import AppStore
 import Foundation
+import Run
 
 /// Reads secrets, which are only in files: never in flags, never logged.
 package enum SecretFile {

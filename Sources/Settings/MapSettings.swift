@@ -1,7 +1,25 @@
-import AuditStore
 import Foundation
 import Reconciliation
 import Run
+
+extension SettingKey {
+  static let ownersPrefix = "findings.owners."
+
+  static let ofOwners: [SettingKey] = (FindingKind.allCases.map(\.rawValue) + Severity.allCases.map(\.rawValue))
+    .map { SettingKey(ownersPrefix + $0) }
+
+  static let journalPrefix = "journal.accounts."
+
+  /// The ledger's account of a role.
+  static let ofJournal: [SettingKey] = JournalRole.allCases.map { SettingKey(journalPrefix + $0.rawValue) }
+
+  /// The rows of the manual for keys whose last word is a kind of finding, a severity or a role.
+  static let owners = SettingKey(
+    "findings.owners", "owners of new findings by kind or severity; a kind takes precedence")
+  static let accounts = SettingKey(
+    "journal.accounts",
+    "the ledger's accounts for \(JournalRole.allCases.map { "`\($0.rawValue)`" }.joined(separator: ", ")); all or none")
+}
 
 extension SettingsLoader {
   func reviewWindows(in zone: TimeZone) throws -> [Period] {
@@ -22,12 +40,7 @@ extension SettingsLoader {
   func journalAccounts() throws -> [JournalRole: String] {
     var accounts: [JournalRole: String] = [:]
     for role in JournalRole.allCases {
-      let key = SettingKey.journalPrefix + role.rawValue
-      guard list(key) != nil else { continue }
-      guard let text = text(key), let name = try? PeopleText.owner(text) else {
-        throw ConfigurationError(key: key, problem: "must be the name of an account on one line")
-      }
-      accounts[role] = name
+      accounts[role] = try name(SettingKey.journalPrefix + role.rawValue, "must be the name of an account on one line")
     }
     let missing = JournalRole.allCases.filter { accounts[$0] == nil }.map(\.rawValue)
     guard accounts.isEmpty || missing.isEmpty else {
@@ -37,16 +50,20 @@ extension SettingsLoader {
     return accounts
   }
 
-  static let ownersPrefix = "findings.owners."
+  private func name(_ key: String, _ problem: String) throws(ConfigurationError) -> String? {
+    guard list(key) != nil else { return nil }
+    guard let text = text(key), let name = try? PeopleText.owner(text) else {
+      throw ConfigurationError(key: key, problem: problem)
+    }
+    return name
+  }
 
   func owners() throws -> FindingOwners {
     var owners = FindingOwners()
-    let inFile = fileValues.keys.filter { $0.hasPrefix(Self.ownersPrefix) }
-    for key in Set(inFile).union(SettingKey.ofOwners.map(\.name)).sorted() where list(key) != nil {
-      let word = String(key.dropFirst(Self.ownersPrefix.count))
-      guard let text = text(key), let name = try? PeopleText.owner(text) else {
-        throw ConfigurationError(key: key, problem: "must be a name on one line")
-      }
+    let inFile = fileValues.keys.filter { $0.hasPrefix(SettingKey.ownersPrefix) }
+    for key in Set(inFile).union(SettingKey.ofOwners.map(\.name)).sorted() {
+      guard let name = try name(key, "must be a name on one line") else { continue }
+      let word = String(key.dropFirst(SettingKey.ownersPrefix.count))
       if let kind = FindingKind(rawValue: word) {
         owners.byKind[kind] = name
       } else if let severity = Severity(rawValue: word) {

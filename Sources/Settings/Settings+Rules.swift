@@ -2,6 +2,7 @@ import Crypto
 import Foundation
 import Reconciliation
 import Reporting
+import Run
 
 extension Settings {
   package func rules(asOf: Instant) -> Rules {

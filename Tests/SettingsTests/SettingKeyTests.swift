@@ -1,17 +1,18 @@
 import Foundation
 import Postgres
 import Reconciliation
+import Run
 import Testing
 
-@testable import NightAudit
-@testable import Run
+@testable import Settings
 
 @Suite struct SettingKeyTests {
   private let app = "app: {game: {bundleId: com.example.game}}\n"
 
   private func load(_ yaml: String, _ environment: [String: String] = [:]) throws -> Settings {
-    try SettingsLoader.load(
-      file: try ConfigurationFile(yaml: yaml, name: "test.yaml"), name: "test.yaml", environment: environment)
+    try SettingsLoader(
+      file: try ConfigurationFile(yaml: yaml, name: "test.yaml"), name: "test.yaml", environment: environment
+    ).load()
   }
 
   @Test("an explicit default changes nothing", arguments: SettingKey.all.filter { !$0.standard.isEmpty })
@@ -258,6 +259,14 @@ import Testing
     #expect(!table.contains("s3cret"), "\(table)")
     #expect(table.contains("/usr/bin/send,…,…") && table.contains("https://files.example.com/…"), "\(table)")
     #expect(table.contains("/usr/bin/text …"), "\(table)")
+  }
+
+  @Test("a section without a name is listed, and refused when it is loaded")
+  func namelessSection() throws {
+    let loader = try SettingsLoader(
+      file: try ConfigurationFile(yaml: "app.: 1", name: "test.yaml"), name: "test.yaml", environment: [:])
+    #expect(SettingsListing(loader).lines.contains { $0.key == "app.app.bundleId" })
+    #expect(throws: ConfigurationError.self) { try loader.load() }
   }
 
   @Test(

@@ -7,12 +7,6 @@ package struct DispatchTarget: Hashable, Sendable {
   package var means: DeliveryMethod
   package var attempts = 3
 
-  package init(name: String, means: DeliveryMethod, attempts: Int = 3) {
-    self.name = name
-    self.means = means
-    self.attempts = attempts
-  }
-
   package enum DeliveryMethod: Hashable, Sendable {
     /// The workbook as attachment, the summary as body.
     case mail(Mail)
@@ -35,35 +29,17 @@ package struct DispatchTarget: Hashable, Sendable {
     package var passwordFile: String?
     /// Certificates (PEM) to trust instead of the system's.
     package var caFile: String?
-
-    package init(url: String, user: String? = nil, passwordFile: String? = nil, caFile: String? = nil) {
-      self.url = url
-      self.user = user
-      self.passwordFile = passwordFile
-      self.caFile = caFile
-    }
   }
 
   package struct Mail: Hashable, Sendable {
     package var account: Account
     package var from: String
     package var to: [String]
-
-    package init(account: Account, from: String, to: [String]) {
-      self.account = account
-      self.from = from
-      self.to = to
-    }
   }
 
   package struct Upload: Hashable, Sendable {
     package var account: Account
     package var kind: Kind
-
-    package init(account: Account, kind: Kind) {
-      self.account = account
-      self.kind = kind
-    }
 
     package enum Kind: Hashable, Sendable {
       case https

@@ -1,44 +1,14 @@
 import Foundation
 import Reconciliation
 import Reporting
+import Run
 
 /// The validated configuration of a run. Each setting has a property, with its default, and a row in `SettingKey.all`.
 package struct Settings: Sendable {
-  package struct App: Sendable {
-    /// The section's name in the configuration.
-    package var name: String
-    package var bundleId: String
-    package var appAppleId: Int64?
-    /// Needed if two apps share a product ID.
-    package var sku: String?
-    package var issuerId: String?
-    package var keyId: String?
-    package var privateKeyFile: String?
-    package var sharedSecretFile: String?
-
-    package init(
-      name: String, bundleId: String, appAppleId: Int64? = nil, issuerId: String? = nil, keyId: String? = nil,
-      privateKeyFile: String? = nil, sharedSecretFile: String? = nil
-    ) {
-      self.name = name
-      self.bundleId = bundleId
-      self.appAppleId = appAppleId
-      self.issuerId = issuerId
-      self.keyId = keyId
-      self.privateKeyFile = privateKeyFile
-      self.sharedSecretFile = sharedSecretFile
-    }
-  }
-
   package struct Source: Hashable, Sendable {
     package var path: String
     /// True if it contains a password or token.
     package var holdsSecret: Bool
-
-    package init(path: String, holdsSecret: Bool) {
-      self.path = path
-      self.holdsSecret = holdsSecret
-    }
   }
 
   package enum Channel: String, CaseIterable, Sendable { case auto, serverApi, verifyReceipt }

@@ -1,4 +1,4 @@
-import Foundation
+import Postgres
 
 /// One key of the configuration: name, type, default, meaning and secrecy.
 package struct SettingKey: Sendable {
@@ -70,5 +70,34 @@ package struct SettingKey: Sendable {
       last = letter
     }
     return "NIGHT_AUDIT_" + words.uppercased().map { $0.isLetter || $0.isNumber ? String($0) : "_" }.joined()
+  }
+
+  static func named(_ key: String) -> SettingKey? {
+    if let single = (all + ofJournal).first(where: { $0.name == key }) { return single }
+    let parts = key.split(separator: ".", omittingEmptySubsequences: false).map(String.init)
+    guard parts.count == 3, !parts[1].isEmpty else { return nil }
+    let section: [SettingKey]
+    switch parts[0] {
+    case "app": section = ofApp
+    case "deliver": section = ofDelivery
+    case "findings": return parts[1] == "owners" ? SettingKey(key) : nil
+    default: return nil
+    }
+    guard var found = section.first(where: { $0.name == parts[2] }) else { return nil }
+    found.name = key
+    return found
+  }
+
+  func isSecret(_ value: String) -> Bool {
+    switch secrecy {
+    case .none, .file, .command: false
+    case .connection: ConnectionParameters.summary(of: value)?.contains("password=") ?? true
+    case .url, .addressOfDelivery: ShownURL.text(value) != value
+    case .pathOfURL: true
+    }
+  }
+
+  static func isSecret(variable: String, value: String) -> Bool {
+    variable == "PGPASSWORD" || all.contains { $0.variable == variable && $0.isSecret(value) }
   }
 }

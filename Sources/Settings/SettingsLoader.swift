@@ -11,7 +11,7 @@ package struct SettingsLoader {
   private let reader: ConfigReader
   let fileValues: [String: ConfigurationFile.Value]
   private let fileName: String
-  private let hasFile: Bool
+  let hasFile: Bool
   private let environment: [String: String]
   private let environmentFile: EnvironmentFile.Outcome
   /// systemd credentials by key: a path for keys that name a file, else the value.
@@ -28,19 +28,16 @@ package struct SettingsLoader {
       environmentFile: environmentFile)
   }
 
-  package static func load(file: ConfigurationFile?, name: String, environment: [String: String]) throws -> Settings {
-    try SettingsLoader(file: file, name: name, environment: environment, environmentFile: .init()).load()
-  }
-
   /// Throws `ConfigurationError` for an unknown key, a list in place of one value, or an invalid value.
   package func load() throws -> Settings {
-    try refuseUnknownKeys(in: fileName)
-    try rejectStrayLists(in: fileName)
+    try refuseUnknownKeys()
+    try rejectStrayLists()
     return try settings()
   }
 
-  private init(
-    file: ConfigurationFile?, name: String, environment: [String: String], environmentFile: EnvironmentFile.Outcome
+  init(
+    file: ConfigurationFile?, name: String, environment: [String: String],
+    environmentFile: EnvironmentFile.Outcome = .init()
   ) throws {
     fileValues = file?.values ?? [:]
     fileName = name
@@ -109,11 +106,14 @@ package struct SettingsLoader {
 
   func sections(_ kind: String) -> [String] {
     var names = list(kind == "app" ? "appstore.apps" : "report.deliver") ?? []
-    for key in (Array(fileValues.keys) + credentials.keys).sorted() where key.hasPrefix(kind + ".") {
-      let name = String(key.split(separator: ".")[1])
-      if !names.contains(name) { names.append(name) }
-    }
+    names += sections(kind, in: Array(fileValues.keys) + credentials.keys).filter { !names.contains($0) }
     return names.isEmpty && kind == "app" ? ["app"] : names
+  }
+
+  /// The names of sections among keys, sorted.
+  func sections(_ kind: String, in keys: some Sequence<String>) -> [String] {
+    let ofKind = keys.filter { $0.hasPrefix(kind + ".") }
+    return Set(ofKind.compactMap { $0.split(separator: ".").dropFirst().first.map { String($0) } }).sorted()
   }
 
   func ofSections() -> [SettingKey] {
@@ -122,7 +122,7 @@ package struct SettingsLoader {
     }
   }
 
-  private func refuseUnknownKeys(in name: String) throws {
+  private func refuseUnknownKeys() throws {
     if list("journal.accounts") != nil {
       throw ConfigurationError(
         key: "journal.accounts",
@@ -144,42 +144,27 @@ package struct SettingsLoader {
       let shown = ConfigurationFile.shown(key)
       if parts.count > 3, parts[0] == "app" || parts[0] == "deliver" {
         throw ConfigurationError(
-          key: shown, problem: "has a name of more than one word (in \(name)); give \(parts[0]).<name> one without dots"
-        )
+          key: shown,
+          problem: "has a name of more than one word (in \(fileName)); give \(parts[0]).<name> one without dots")
       }
       let known =
         SettingKey.all.map(\.name) + SettingKey.ofApp.map { "app.<name>.\($0.name)" }
         + SettingKey.ofDelivery.map { "deliver.<name>.\($0.name)" }
       throw ConfigurationError(
-        key: shown, problem: "is not a setting (in \(name)); did you mean \(nearest(to: key, of: known))?")
+        key: shown, problem: "is not a setting (in \(fileName)); did you mean \(nearest(to: key, of: known))?")
     }
   }
 
   /// Refuses a list in place of one value, because it would be ignored silently.
-  private func rejectStrayLists(in name: String) throws {
+  private func rejectStrayLists() throws {
     for (key, value) in fileValues.sorted(by: { $0.key < $1.key }) {
       guard case .list = value, SettingKey.named(key)?.isList == false else { continue }
-      throw ConfigurationError(key: key, problem: "takes one value, not a list (in \(name))")
+      throw ConfigurationError(key: key, problem: "takes one value, not a list (in \(fileName))")
     }
   }
 
   private func nearest(to word: String, of known: [String]) -> String {
-    known.min { (distance($0, word), $0) < (distance($1, word), $1) } ?? "another"
-  }
-
-  private func distance(_ left: String, _ right: String) -> Int {
-    let (left, right) = (Array(left.utf8), Array(right.utf8))
-    var row = Array(0...right.count)
-    for (index, letter) in left.enumerated() {
-      var diagonal = row[0]
-      row[0] = index + 1
-      for (column, other) in right.enumerated() {
-        let change = diagonal + (letter == other ? 0 : 1)
-        diagonal = row[column + 1]
-        row[column + 1] = min(change, row[column] + 1, row[column + 1] + 1)
-      }
-    }
-    return row[right.count]
+    known.min { (Spelling.distance($0, word), $0) < (Spelling.distance($1, word), $1) } ?? "another"
   }
 
   private func settings() throws -> Settings {
@@ -208,77 +193,6 @@ package struct SettingsLoader {
       return SettingKey.named(key)?.isSecret(text) ?? false
     }
     return Settings.Source(path: fileName, holdsSecret: holdsSecret)
-  }
-
-  private func apps() throws -> [Settings.App] {
-    var sections: [String] = []
-    for key in fileValues.keys.sorted() where key.hasPrefix("app.") {
-      let name = String(key.split(separator: ".")[1])
-      if !sections.contains(name) { sections.append(name) }
-    }
-    let listed = list("appstore.apps")
-    if listed == nil, sections.count > 1 {
-      throw ConfigurationError(
-        key: "appstore.apps", problem: "must list the apps when there are several: \(sections.joined(separator: ", "))")
-    }
-    let names = listed ?? (sections.isEmpty ? ["app"] : sections)
-    guard Set(names).count == names.count, !names.isEmpty else {
-      throw ConfigurationError(key: "appstore.apps", problem: "must name each app once, and at least one")
-    }
-    if names.count > 1 || sections.count > 1, let stray = sections.first(where: { !names.contains($0) }) {
-      throw ConfigurationError(key: "app.\(stray)", problem: "is configured but not listed in appstore.apps")
-    }
-    // A single app's section may have any name, whatever the list calls it.
-    let single = names.count == 1 && sections.count == 1 ? sections : names
-    let apps = try single.map { try app($0) }
-    for (index, app) in apps.enumerated() {
-      if let first = apps[..<index].first(where: { $0.bundleId == app.bundleId }) {
-        throw ConfigurationError(
-          key: "app.\(app.name).bundleId", problem: "\(app.bundleId) is also that of app.\(first.name); correct one")
-      }
-      if let sku = app.sku, let first = apps[..<index].first(where: { $0.sku == sku }) {
-        throw ConfigurationError(
-          key: "app.\(app.name).sku", problem: "\(sku) is also that of app.\(first.name); correct one")
-      }
-    }
-    return apps
-  }
-
-  private func app(_ name: String) throws -> Settings.App {
-    let prefix = "app.\(name)."
-    guard let bundleId = text(prefix + "bundleId"), !bundleId.isEmpty else {
-      let remark =
-        hasFile ? "" : "; there is no configuration file, neither \(Self.searchedFiles.joined(separator: " nor "))"
-      throw ConfigurationError(
-        key: prefix + "bundleId", problem: "is required: the bundle id of the app, such as com.example.game\(remark)")
-    }
-    var app = Settings.App(name: name, bundleId: bundleId)
-    if let text = text(prefix + "appAppleId") {
-      guard let number = Int64(text) else {
-        throw ConfigurationError(key: prefix + "appAppleId", problem: "must be the app's numeric Apple ID")
-      }
-      app.appAppleId = number
-    }
-    app.sku = text(prefix + "sku")
-    app.issuerId = text(prefix + "issuerId")
-    app.keyId = text(prefix + "keyId")
-    app.privateKeyFile = text(prefix + "privateKeyFile")
-    try refuseIncompleteKey(app, prefix)
-    app.sharedSecretFile = text(prefix + "sharedSecretFile")
-    return app
-  }
-
-  /// Refuses an incomplete key, because the app would silently be asked through verifyReceipt.
-  private func refuseIncompleteKey(_ app: Settings.App, _ prefix: String) throws {
-    let parts = [("issuerId", app.issuerId), ("keyId", app.keyId), ("privateKeyFile", app.privateKeyFile)]
-    let given = parts.filter { $0.1 != nil }.map(\.0)
-    guard !given.isEmpty, let missing = parts.first(where: { $0.1 == nil }) else { return }
-    throw ConfigurationError(
-      key: prefix + missing.0,
-      problem: """
-        is missing beside \(given.joined(separator: " and ")): a key of the App Store Server API is issuerId, keyId and \
-        privateKeyFile, all of App Store Connect, Users and Access, Integrations; without a key leave out all three
-        """)
   }
 
   private func refuseIncompleteKey(_ connect: Settings.AppStoreConnect) throws {

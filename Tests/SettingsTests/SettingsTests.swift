@@ -1,15 +1,16 @@
 import Foundation
 import Reconciliation
 import Reporting
+import Run
 import Testing
 
-@testable import NightAudit
-@testable import Run
+@testable import Settings
 
 @Suite struct SettingsTests {
   private func load(_ yaml: String, _ environment: [String: String] = [:]) throws -> Settings {
-    try SettingsLoader.load(
-      file: try ConfigurationFile(yaml: yaml, name: "test.yaml"), name: "test.yaml", environment: environment)
+    try SettingsLoader(
+      file: try ConfigurationFile(yaml: yaml, name: "test.yaml"), name: "test.yaml", environment: environment
+    ).load()
   }
 
   private let app = "app: {game: {bundleId: com.example.game}}\n"
@@ -61,7 +62,7 @@ import Testing
 
   @Test func aMissingConfigurationNamesTheSearchedFiles() throws {
     let none = #expect(throws: ConfigurationError.self) {
-      try SettingsLoader.load(file: nil, name: "configuration", environment: [:])
+      try SettingsLoader(file: nil, name: "configuration", environment: [:]).load()
     }
     #expect(SettingsLoader.searchedFiles.allSatisfy { none?.problem.contains($0) == true })
     let empty = #expect(throws: ConfigurationError.self) { try load("") }
@@ -221,4 +222,15 @@ import Testing
     #expect(try load(app + "audit: {amountTolerance: 0.01}").amountToleranceMillionths == 10_000)
     #expect(try load(app + "audit: {amountTolerance: 2}").amountToleranceMillionths == 2_000_000)
   }
+
+  @Test(arguments: [
+    ("90s", Reconciliation.Span.seconds(90)), ("15m", .minutes(15)), ("1h", .hours(1)), ("7d", .days(7)),
+    ("0s", .seconds(0)), ("365000d", .days(365_000)),
+  ])
+  func durationsAreNumbersWithUnits(_ text: String, _ span: Reconciliation.Span) {
+    #expect(DurationText.parse(text) == span)
+  }
+
+  @Test(arguments: ["", "s", "7", "-1d", "1w", "1.5h", "7 d", "d7", "365001d", "999999999999999d"])
+  func otherTextsAreNoDurations(_ text: String) { #expect(DurationText.parse(text) == nil) }
 }
