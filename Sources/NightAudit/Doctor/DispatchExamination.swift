@@ -12,12 +12,11 @@ extension Doctor {
     var found: [Diagnosis] = []
     let protocols = await curlProtocols()
     for target in settings.deliver {
-      found += target.secretFiles.flatMap { KeyFile(path: $0.path, key: $0.key).examine() }
+      found += target.secretFiles.map { KeyFile(path: $0.path, key: $0.key).examine() }
       if let path = target.account?.caFile, !FileManager.default.isReadableFile(atPath: path) {
         found.append(
-          Diagnosis(
-            subject: "deliver.\(target.name).caFile \(SecretFile.shown(path))",
-            problem: "cannot be read; set it to a readable PEM file"))
+          .problem(
+            "deliver.\(target.name).caFile \(SecretFile.shown(path))", "cannot be read; set it to a readable PEM file"))
       }
       var diagnosis = Diagnosis(subject: "deliver.\(target.name)")
       switch target.means {
@@ -45,18 +44,18 @@ extension Doctor {
       }
       found.append(diagnosis)
     }
-    return await found + monitor()
+    return found + [await monitor()].compactMap(\.self)
   }
 
   /// A host without an address is a warning, because a night without its monitor is complete.
-  private func monitor() async -> [Diagnosis] {
+  private func monitor() async -> Diagnosis? {
     guard let url = settings.pingURL, let parts = URLComponents(string: url), let host = parts.host,
       !isProxied(parts.scheme?.lowercased() ?? "")
-    else { return [] }
+    else { return nil }
     let subject = "notify.pingUrl \(ShownURL.host(url))"
     switch await lookUp(host, key: "notify.pingUrl") {
-    case nil: return [Diagnosis(subject: subject)]
-    case .unknown(let text)?, .unanswered(let text)?: return [Diagnosis(subject: subject, warning: text)]
+    case nil: return .fine(subject)
+    case .unknown(let text)?, .unanswered(let text)?: return .warning(subject, text)
     }
   }
 

@@ -11,29 +11,6 @@ import Run
 import SalesStore
 import Settings
 
-package struct Diagnosis: Sendable {
-  package var subject: String
-  /// The fault and its remedy; nil for none.
-  package var problem: String?
-  /// A defect that nights can live with, and its remedy; nil for none.
-  package var warning: String?
-  /// True if a night would be held for the problem.
-  var holdsNight = false
-  /// Exit status of a run that meets the problem.
-  package var status: ExitStatus = .configuration
-
-  package init(
-    subject: String, problem: String? = nil, warning: String? = nil, status: ExitStatus = .configuration
-  ) {
-    self.subject = subject
-    self.problem = problem
-    self.warning = warning
-    self.status = status
-  }
-
-  package var isFine: Bool { problem == nil && warning == nil }
-}
-
 /// Checks everything that a night needs, and names remedies.
 package struct Doctor: Sendable {
   package let settings: Settings
@@ -50,7 +27,7 @@ package struct Doctor: Sendable {
   /// Runs all checks. Never throws: a check that fails to run is a problem.
   package func examine() async -> [Diagnosis] {
     // Only a warning, because a cluster names variables after its services, and one may begin with our prefix.
-    var found = settings.warnings.map { Diagnosis(subject: "environment", warning: $0) }
+    var found = settings.warnings.map { Diagnosis.warning("environment", $0) }
     found += files()
     found.append(await reportDirectory())
     found += await dispatches()
@@ -69,32 +46,30 @@ package struct Doctor: Sendable {
   private func keyFiles() -> [Diagnosis] {
     settings.apps.flatMap { app -> [Diagnosis] in
       let files = [("sharedSecretFile", app.sharedSecretFile), ("privateKeyFile", app.privateKeyFile)]
-      var found = files.flatMap { field, path in
-        path.map { KeyFile(path: $0, key: "app.\(app.name).\(field)").examine() } ?? []
+      var found = files.compactMap { field, path in
+        path.map { KeyFile(path: $0, key: "app.\(app.name).\(field)").examine() }
       }
       switch settings.effectiveChannel(of: app) {
       case .serverApi:
         do throws(ConfigurationError) {
           let credentials = try AppleClients.credentials(of: app)
-          found.append(Diagnosis(subject: "app.\(app.name) (App Store Server API, key \(credentials.keyId))"))
+          found.append(.fine("app.\(app.name) (App Store Server API, key \(credentials.keyId))"))
         } catch {
           // An unreadable file was reported above.
-          if !found.contains(where: { $0.problem != nil }) {
-            found.append(Diagnosis(subject: error.key, problem: error.problem))
-          }
+          if !found.contains(where: { $0.problem != nil }) { found.append(.problem(error.key, error.problem)) }
         }
       case .auto, .verifyReceipt:
         guard app.sharedSecretFile == nil else { break }
         let key = "app.\(app.name).sharedSecretFile"
         found.append(
           app.privateKeyFile == nil
-            ? Diagnosis(
-              subject: key,
-              warning: """
-                is not set, nor is a key of the App Store Server API: receipts with subscriptions will be refused with \
-                21004; set it, or issuerId, keyId and privateKeyFile
-                """)
-            : Diagnosis(subject: "\(key) (none: receipts with subscriptions will be refused with 21004)"))
+            ? Diagnosis.warning(
+              key,
+              """
+              is not set, nor is a key of the App Store Server API: receipts with subscriptions will be refused with \
+              21004; set it, or issuerId, keyId and privateKeyFile
+              """)
+            : Diagnosis.fine("\(key) (none: receipts with subscriptions will be refused with 21004)"))
       }
       return found
     }
@@ -104,31 +79,20 @@ package struct Doctor: Sendable {
     settings.apps.flatMap { app -> [Diagnosis] in
       // Another server than Apple's may accept any text.
       let isAppleAsked = Doctor.isApple(settings.productionURL) && settings.effectiveChannel(of: app) == .serverApi
-      func diagnosis(_ field: String, _ defect: String) -> Diagnosis {
-        Diagnosis(
-          subject: "app.\(app.name).\(field)", problem: isAppleAsked ? defect : nil,
-          warning: isAppleAsked ? nil : defect)
-      }
-      var found: [Diagnosis] = []
+      var defects: [(field: String, text: String, place: String)] = []
       if let issuer = app.issuerId, UUID(uuidString: issuer) == nil {
-        found.append(
-          diagnosis(
-            "issuerId",
-            """
-            is not a UUID, and Apple will refuse every request; copy the Issuer ID above the list of keys in App Store Connect, \
-            Users and Access, Integrations
-            """))
+        defects.append(("issuerId", "is not a UUID", "the Issuer ID above the list of keys"))
       }
       if let key = app.keyId, key.wholeMatch(of: /[A-Z0-9]{10}/) == nil {
-        found.append(
-          diagnosis(
-            "keyId",
-            """
-            is not 10 capital letters and digits, and Apple will refuse every request; copy the Key ID beside the key in \
-            App Store Connect, Users and Access, Integrations
-            """))
+        defects.append(("keyId", "is not 10 capital letters and digits", "the Key ID beside the key"))
       }
-      return found
+      return defects.map { field, defect, place in
+        let subject = "app.\(app.name).\(field)"
+        let text = """
+          \(defect), and Apple will refuse every request; copy \(place) in App Store Connect, Users and Access, Integrations
+          """
+        return isAppleAsked ? Diagnosis.problem(subject, text) : Diagnosis.warning(subject, text)
+      }
     }
   }
 
@@ -143,12 +107,12 @@ package struct Doctor: Sendable {
       [settings.productionURL, settings.verifyReceiptURL].contains(where: Doctor.isApple)
     else { return [] }
     return [
-      Diagnosis(
-        subject: "appstore.requestsPerSecond",
-        warning: """
-          \(rate == 0 ? "is 0, which sets no limit" : "is \(rate)"), and Apple's limit is 50 requests a second: Apple will \
-          refuse requests with 429; set it to 25
-          """)
+      .warning(
+        "appstore.requestsPerSecond",
+        """
+        \(rate == 0 ? "is 0, which sets no limit" : "is \(rate)"), and Apple's limit is 50 requests a second: Apple will \
+        refuse requests with 429; set it to 25
+        """)
     ]
   }
 
@@ -161,9 +125,9 @@ package struct Doctor: Sendable {
     return urls.map { key, text in
       do throws(EndpointURLError) {
         _ = try EndpointURL(text)
-        return Diagnosis(subject: "\(key) \(ShownURL.text(text))")
+        return .fine("\(key) \(ShownURL.text(text))")
       } catch {
-        return Diagnosis(subject: key, problem: "\(error)")
+        return .problem(key, "\(error)")
       }
     }
   }
@@ -184,12 +148,9 @@ package struct Doctor: Sendable {
       }
     } catch {
       if case .noRoots = error, settings.apps.allSatisfy({ settings.effectiveChannel(of: $0) == .verifyReceipt }) {
-        return [
-          Diagnosis(
-            subject: "appstore.rootCertificates (none: signed transactions stay unconfirmed; run: night-audit trust)")
-        ]
+        return [.fine("appstore.rootCertificates (none: signed transactions stay unconfirmed; run: night-audit trust)")]
       }
-      return [Diagnosis(subject: "appstore.rootCertificates", problem: "\(error)")]
+      return [.problem("appstore.rootCertificates", "\(error)")]
     }
   }
 
@@ -202,17 +163,16 @@ package struct Doctor: Sendable {
       let known = try? await withBlockingThread { scope in
         try KnownRuns.read(on: scope.connect(settings.databaseURL, applicationName: "night-audit doctor"))
       }
-      try ReportFolder.check(
-        .nightly(directory: settings.reportDirectory, date: night), asOf: .now, known: known)
+      try ReportFolder.check(.nightly(directory: settings.reportDirectory, date: night), asOf: .now, known: known)
       switch try VolumeProbe(directory: settings.reportDirectory).examine() {
-      case .exchanges: return Diagnosis(subject: "\(subject) (exchanges folders in one step)")
+      case .exchanges: return .fine("\(subject) (exchanges folders in one step)")
       case .renames(let reason):
-        return Diagnosis(
-          subject: "\(subject) (cannot exchange folders: \(reason); a repeated night takes two renames, with a moment "
+        return .fine(
+          "\(subject) (cannot exchange folders: \(reason); a repeated night takes two renames, with a moment "
             + "without a folder)")
       }
     } catch {
-      return Diagnosis(subject: subject, problem: "\(error)", status: .cannotWrite)
+      return .problem(subject, "\(error)", .cannotWrite)
     }
   }
 
@@ -245,9 +205,9 @@ package struct Doctor: Sendable {
       let hint =
         error.kind == .connectionFailed
         ? "; check \(key) or libpq's PG* variables, and that the server accepts this host" : ""
-      return [Diagnosis(subject: key, problem: "\(error)\(hint)", status: error.exitStatus)]
+      return [.problem(key, "\(error)\(hint)", error.exitStatus)]
     } catch {
-      return [Diagnosis(subject: key, problem: "\(error)", status: ExitStatus(for: error))]
+      return [.problem(key, "\(error)", ExitStatus(for: error))]
     }
   }
 }

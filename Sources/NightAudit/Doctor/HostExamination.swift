@@ -18,14 +18,12 @@ struct HostExamination {
     let attributes = try? FileManager.default.attributesOfItem(atPath: source.path)
     guard let mode = (attributes?[.posixPermissions] as? NSNumber)?.intValue else { return nil }
     if mode & 0o002 != 0 {
-      return Diagnosis(
-        subject: source.path,
-        warning:
-          "can be changed by every user, with the database and the commands it names; run: chmod o-rw \(source.path)")
+      return .warning(
+        source.path,
+        "can be changed by every user, with the database and the commands it names; run: chmod o-rw \(source.path)")
     }
     guard source.holdsSecret, mode & 0o004 != 0 else { return nil }
-    return Diagnosis(
-      subject: source.path, warning: "contains a password and can be read by every user; run: chmod o-r \(source.path)")
+    return .warning(source.path, "contains a password and can be read by every user; run: chmod o-r \(source.path)")
   }
 
   private func metrics() -> Diagnosis? {

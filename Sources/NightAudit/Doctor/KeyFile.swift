@@ -6,16 +6,16 @@ struct KeyFile {
   let path: String
   let key: String
 
-  func examine() -> [Diagnosis] {
+  func examine() -> Diagnosis {
     // `shown` hides the value, because the secret itself may have been put in place of the path.
     let shown = SecretFile.shown(path)
     let subject = "\(key) \(shown)"
     do throws(ConfigurationError) { _ = try SecretFile.read(path, key: key) } catch {
-      return [Diagnosis(subject: key, problem: error.problem)]
+      return .problem(key, error.problem)
     }
     let attributes = try? FileManager.default.attributesOfItem(atPath: path)
     let mode = (attributes?[.posixPermissions] as? NSNumber)?.intValue ?? 0
-    guard mode & 0o077 != 0 else { return [Diagnosis(subject: subject)] }
-    return [Diagnosis(subject: subject, warning: "can be read by others; run: chmod 600 \(shown)")]
+    guard mode & 0o077 != 0 else { return .fine(subject) }
+    return .warning(subject, "can be read by others; run: chmod 600 \(shown)")
   }
 }

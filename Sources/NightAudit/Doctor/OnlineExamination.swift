@@ -17,9 +17,10 @@ struct OnlineExamination: Sendable {
 
   func examine() async -> [Diagnosis] {
     let transport = HTTPTransport(timeout: settings.timeout, concurrency: 1)
-    var found = await clock(transport)
-    if found.allSatisfy({ $0.problem == nil }) {
-      for app in settings.apps { found += await question(app, transport) }
+    let clock = await clock(transport)
+    var found = [clock].compactMap(\.self)
+    if clock?.problem == nil {
+      for app in settings.apps { if let answer = await question(app, transport) { found.append(answer) } }
       found += await reports()
     }
     await transport.shutdown()
@@ -28,42 +29,37 @@ struct OnlineExamination: Sendable {
 
   // MARK: - Clock
 
-  private func clock(_ transport: HTTPTransport) async -> [Diagnosis] {
+  private func clock(_ transport: HTTPTransport) async -> Diagnosis? {
     let usesServerAPI = !settings.serverAPIApps.isEmpty
     let url = usesServerAPI ? settings.productionURL : settings.verifyReceiptURL
-    guard (try? EndpointURL(url)) != nil else { return [] }
-    guard let result = try? await transport.date(at: url, userAgent: "night-audit/\(Version.current)") else {
-      return []
-    }
+    guard (try? EndpointURL(url)) != nil,
+      let result = try? await transport.date(at: url, userAgent: "night-audit/\(Version.current)")
+    else { return nil }
     switch result {
     case .failure(.unreachable(let reason)), .failure(.unreadable(let reason)):
-      return [
-        Diagnosis(
-          subject: "Apple at \(url)",
-          problem: """
-            was not reached: \(reason); check the network path of this host (firewall, HTTPS_PROXY, NO_PROXY) and \
-            \(usesServerAPI ? "appstore.productionUrl" : "appstore.verifyReceiptUrl")
-            """)
-      ]
-    case .success(nil): return [Diagnosis(subject: "Apple at \(url) (reached; its answer has no date)")]
+      return .problem(
+        "Apple at \(url)",
+        """
+        was not reached: \(reason); check the network path of this host (firewall, HTTPS_PROXY, NO_PROXY) and \
+        \(usesServerAPI ? "appstore.productionUrl" : "appstore.verifyReceiptUrl")
+        """)
+    case .success(nil): return .fine("Apple at \(url) (reached; its answer has no date)")
     case .success(let date?):
       let difference = abs(Instant.now.seconds - date.seconds)
       if difference * 1_000_000 <= settings.clockSkew.microseconds {
-        return [Diagnosis(subject: "Apple at \(url) (reached; clocks differ by \(difference) s)")]
+        return .fine("Apple at \(url) (reached; clocks differ by \(difference) s)")
       }
-      return [
-        Diagnosis(
-          subject: "clock",
-          problem: """
-            this host and Apple differ by \(difference) s (Apple's clock: \(date.text)); set the clock by NTP (chronyc tracking)
-            """)
-      ]
+      return .problem(
+        "clock",
+        """
+        this host and Apple differ by \(difference) s (Apple's clock: \(date.text)); set the clock by NTP (chronyc tracking)
+        """)
     }
   }
 
   // MARK: - Credentials
 
-  private func question(_ app: Settings.App, _ transport: HTTPTransport) async -> [Diagnosis] {
+  private func question(_ app: Settings.App, _ transport: HTTPTransport) async -> Diagnosis? {
     let subject = "app.\(app.name), asked of Apple"
     do {
       switch settings.effectiveChannel(of: app) {
@@ -71,36 +67,30 @@ struct OnlineExamination: Sendable {
         let client = try AppleClients.serverAPI(
           of: app, settings: settings, transport: transport, roots: .none, now: { .now })
         switch try await client.transactionInfo(OnlineExamination.unusedID).outcome {
-        case .fault(let fault): return [Diagnosis(subject: subject, problem: fault.message)]
-        case .unanswered(let silence): return [Diagnosis(subject: subject, problem: OnlineExamination.words(silence))]
+        case .fault(let fault): return .problem(subject, fault.message)
+        case .unanswered(let silence): return .problem(subject, OnlineExamination.words(silence))
         case .found, .notFound, .malformedId, .accountGone:
-          return [Diagnosis(subject: "\(subject) (key, issuer and bundle are accepted)")]
+          return .fine("\(subject) (key, issuer and bundle are accepted)")
         }
       case .auto, .verifyReceipt:
         guard let payload = await newestReceipt(bundleId: app.bundleId) else {
-          return [
-            Diagnosis(
-              subject: "\(subject) (the shared secret cannot be tried: there is no app receipt in the shop's table yet)"
-            )
-          ]
+          return .fine(
+            "\(subject) (the shared secret cannot be tried: there is no app receipt in the shop's table yet)")
         }
-        let client = try AppleClients.verifyReceipt(
-          of: app, settings: settings, transport: transport, now: { .now })
-        let secret = try app.sharedSecretFile.map {
-          try SecretFile.read($0, key: "app.\(app.name).sharedSecretFile")
-        }
+        let client = try AppleClients.verifyReceipt(of: app, settings: settings, transport: transport, now: { .now })
+        let secret = try app.sharedSecretFile.map { try SecretFile.read($0, key: "app.\(app.name).sharedSecretFile") }
         switch try await client.verify(payload: payload, sharedSecret: secret).outcome {
-        case .fault(let fault): return [Diagnosis(subject: subject, problem: fault.message)]
-        case .unanswered(let silence): return [Diagnosis(subject: subject, problem: OnlineExamination.words(silence))]
+        case .fault(let fault): return .problem(subject, fault.message)
+        case .unanswered(let silence): return .problem(subject, OnlineExamination.words(silence))
         case .verified, .rejected, .accountGone, .review:
-          return [Diagnosis(subject: "\(subject) (the newest app receipt and the shared secret are accepted)")]
+          return .fine("\(subject) (the newest app receipt and the shared secret are accepted)")
         }
       }
     } catch is ConfigurationError {
       // Faults of the key are reported by the offline checks.
-      return []
+      return nil
     } catch {
-      return [Diagnosis(subject: subject, problem: "\(error)")]
+      return .problem(subject, "\(error)")
     }
   }
 
@@ -153,18 +143,17 @@ struct OnlineExamination: Sendable {
             vendor: vendor, kind: .sales(frequency: "DAILY", version: connect.salesVersion), reportDate: day))
         switch answer.outcome {
         case .file, .noSales, .notYet, .gone:
-          found.append(Diagnosis(subject: "\(subject) (key, role and vendor number are accepted)"))
+          found.append(.fine("\(subject) (key, role and vendor number are accepted)"))
         case .otherVersion(let version):
           found.append(
-            Diagnosis(
-              subject: "appStoreConnect.salesVersion",
-              warning: "Apple demands \(version ?? "another") instead of \(connect.salesVersion)"))
-        case .refused(let refusal): found.append(Diagnosis(subject: subject, problem: "\(refusal)"))
-        case .unanswered(let silence):
-          found.append(Diagnosis(subject: subject, warning: OnlineExamination.words(silence)))
+            .warning(
+              "appStoreConnect.salesVersion", "Apple demands \(version ?? "another") instead of \(connect.salesVersion)"
+            ))
+        case .refused(let refusal): found.append(.problem(subject, "\(refusal)"))
+        case .unanswered(let silence): found.append(.warning(subject, OnlineExamination.words(silence)))
         }
       } catch {
-        found.append(Diagnosis(subject: subject, problem: "\(error)"))
+        found.append(.problem(subject, "\(error)"))
       }
     }
     await transport.shutdown()

@@ -27,8 +27,8 @@ struct ScheduleExamination {
       }
       return diagnosis
     }
-    if let timer = timers.first { return Diagnosis(subject: "schedule (\(name(timer)))") }
-    return Diagnosis(subject: "schedule", warning: remedy)
+    if let timer = timers.first { return .fine("schedule (\(name(timer)))") }
+    return .warning("schedule", remedy)
   }
 
   private var remedy: String {

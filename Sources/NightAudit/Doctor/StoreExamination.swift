@@ -16,7 +16,7 @@ struct StoreExamination {
 
   func examine(_ connection: borrowing BlockingConnection) throws -> [Diagnosis] {
     let version = connection.serverVersion
-    var found = [Diagnosis(subject: "\(key) (PostgreSQL \(version / 10_000).\(version % 10_000))")]
+    var found = [Diagnosis.fine("\(key) (PostgreSQL \(version / 10_000).\(version % 10_000))")]
     if version < 130_000 { found[0].problem = "is older than PostgreSQL 13; upgrade the server" }
     let row = try connection.execute(
       """
@@ -34,8 +34,8 @@ struct StoreExamination {
     ).single()
     let now = Instant.now
     let role = try row.text(4)
-    func problem(_ subject: String, _ text: String) { found.append(Diagnosis(subject: subject, problem: text)) }
-    func warning(_ subject: String, _ text: String) { found.append(Diagnosis(subject: subject, warning: text)) }
+    func problem(_ subject: String, _ text: String) { found.append(.problem(subject, text)) }
+    func warning(_ subject: String, _ text: String) { found.append(.warning(subject, text)) }
     if isOwn {
       if try row.bool(0) {
         problem(key, "is a standby, which cannot be written; name the primary (a standby will do as database.salesUrl)")
@@ -95,23 +95,22 @@ struct OwnSchemaExamination {
 
   func examine(_ connection: borrowing BlockingConnection) throws -> [Diagnosis] {
     do { try Migrator.requireCurrent(connection) } catch let error as SchemaError {
-      return [Diagnosis(subject: "schema night_audit", problem: "\(error)")]
+      return [.problem("schema night_audit", "\(error)")]
     } catch let error as PostgresError where error.sqlState == SQLState.insufficientPrivilege {
-      return [Diagnosis(subject: "schema night_audit", problem: "may not be used; \(try remedy(connection))")]
+      return [.problem("schema night_audit", "may not be used; \(try remedy(connection))")]
     }
     let differences = try SchemaDefinitions().differences(connection)
     let missing = try rights(connection, except: differences.filter(\.isForeignFunction).map(\.object))
     if !missing.isEmpty { return missing }
     let indexes = try SchemaIndex.missing(connection).map {
-      Diagnosis(
-        subject: "night_audit.\($0.name)",
-        warning: "is missing, and nights take long without this index; run: \($0.statement)")
+      Diagnosis.warning(
+        "night_audit.\($0.name)", "is missing, and nights take long without this index; run: \($0.statement)")
     }
-    let definitions = differences.map { Diagnosis(subject: $0.object, problem: $0.description) }
+    let definitions = differences.map { Diagnosis.problem($0.object, $0.description) }
     let state = try InterNightState.problems(on: connection).map {
-      Diagnosis(subject: "state between nights", problem: "\($0); run: night-audit rebuild --write")
+      Diagnosis.problem("state between nights", "\($0); run: night-audit rebuild --write")
     }
-    return [Diagnosis(subject: "schema night_audit")] + indexes + definitions + state
+    return [Diagnosis.fine("schema night_audit")] + indexes + definitions + state
       + (try rightsBeyondNeed(connection))
       + [try lastNight(connection)] + (try coverage(connection))
   }
@@ -121,7 +120,7 @@ struct OwnSchemaExamination {
     try FeedCoverage.ofLastNight(on: connection).sorted { $0.key < $1.key }.map { app, coverage in
       let sentence = coverage.sentence(app)
       return coverage.isInsufficient
-        ? Diagnosis(subject: "app.\(app)", warning: sentence) : Diagnosis(subject: "app.\(app) (\(sentence))")
+        ? Diagnosis.warning("app.\(app)", sentence) : Diagnosis.fine("app.\(app) (\(sentence))")
     }
   }
 
@@ -150,14 +149,12 @@ struct OwnSchemaExamination {
       "REVOKE \(try row.text(0)) ON \(try row.text(1)) FROM \(role)"
     }
     let warning = "this role may change append-only tables; run: \(remedies.joined(separator: "; "))"
-    return [Diagnosis(subject: "schema night_audit", warning: warning)]
+    return [.warning("schema night_audit", warning)]
   }
 
   /// Checks rights one by one, because `has_table_privilege` with a list is true for any of them. Nobody has to be granted
   /// `foreign` functions.
-  private func rights(
-    _ connection: borrowing BlockingConnection, except foreign: [String]
-  ) throws -> [Diagnosis] {
+  private func rights(_ connection: borrowing BlockingConnection, except foreign: [String]) throws -> [Diagnosis] {
     let rows = try connection.execute(
       """
       SELECT c.relname::text, string_agg(p.privilege, ', ' ORDER BY p.place)
@@ -187,17 +184,14 @@ struct OwnSchemaExamination {
       if privileges.hasPrefix("EXECUTE ") {
         let functions = privileges.dropFirst("EXECUTE ".count)
         found.append(
-          Diagnosis(
-            subject: "night_audit.\(name)",
-            problem: "may not be called; run: GRANT EXECUTE ON FUNCTION \(functions) TO \(role)"))
+          .problem("night_audit.\(name)", "may not be called; run: GRANT EXECUTE ON FUNCTION \(functions) TO \(role)"))
         continue
       }
       let kind = privileges == "USAGE" ? "SEQUENCE " : ""
       found.append(
-        Diagnosis(
-          subject: "night_audit.\(name)",
-          problem:
-            "the right \(privileges) is missing; run: GRANT \(privileges) ON \(kind)night_audit.\(name) TO \(role)"))
+        .problem(
+          "night_audit.\(name)",
+          "the right \(privileges) is missing; run: GRANT \(privileges) ON \(kind)night_audit.\(name) TO \(role)"))
     }
     return found
   }
@@ -212,9 +206,9 @@ struct OwnSchemaExamination {
     ).single()
     guard let last = try row.optionalText(0) else {
       let nights = try row.int64(2)
-      return Diagnosis(
-        subject: "last complete night",
-        warning: nights == 0
+      return .warning(
+        "last complete night",
+        nights == 0
           ? "there was none yet; run: night-audit run"
           : "there was none yet, with nights of \(nights == 1 ? "one day" : "\(nights) days"); see: night-audit runs")
     }

@@ -20,22 +20,20 @@ struct TieOutExamination {
     }
     guard let file = settings.appStoreConnect.privateKeyFile else { return found }
     let ofFile = KeyFile(path: file, key: "appStoreConnect.privateKeyFile").examine()
-    found += ofFile
+    found.append(ofFile)
     do {
       let connect = try TieOutSettings.Connect(settings.appStoreConnect)
       found.append(
-        Diagnosis(
-          subject: """
-            appStoreConnect (team key \(connect.credentials.keyId), vendors \
-            \(connect.vendors.joined(separator: ", ")))
-            """))
+        .fine(
+          """
+          appStoreConnect (team key \(connect.credentials.keyId), vendors \
+          \(connect.vendors.joined(separator: ", ")))
+          """))
     } catch let error as ConfigurationError {
       // An unreadable file was reported above.
-      if ofFile.allSatisfy({ $0.problem == nil }) {
-        found.append(Diagnosis(subject: error.key, problem: error.problem))
-      }
+      if ofFile.problem == nil { found.append(.problem(error.key, error.problem)) }
     } catch {
-      found.append(Diagnosis(subject: "appStoreConnect.url", problem: "\(error)"))
+      found.append(.problem("appStoreConnect.url", "\(error)"))
     }
     return found
   }

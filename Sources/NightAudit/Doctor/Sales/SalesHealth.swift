@@ -13,7 +13,7 @@ struct SalesHealth {
   func examine(_ connection: borrowing BlockingConnection, _ scope: BlockingScope) throws -> [Diagnosis] {
     let examination = SalesExamination(settings)
     let defects = try examination.defects(connection)
-    if !defects.isEmpty { return defects.map { Diagnosis(subject: $0.subject, problem: $0.problem) } }
+    if !defects.isEmpty { return defects.map { Diagnosis.problem($0.subject, $0.problem) } }
     // No expression is worth compiling.
     try connection.executeScript("SET jit = off")
     let sales = try SalesRows(settings)
@@ -49,7 +49,7 @@ struct SalesHealth {
           because: """
             \(tally.odd) of \(tally.all) amounts are far from the usual amount of their product: they are of other orders, or in \
             another currency than stated
-            """, kind: nil,
+            """,
           remedy: "select the total and the currency of the order itself in the view; check its joins",
           examples: tally.examples))
     }
@@ -62,28 +62,27 @@ struct SalesHealth {
   /// All rows are read, because a view can fail on a single one.
   private func unreadable(_ relation: String, _ error: any Error) -> Diagnosis {
     guard let error = error as? PostgresError else {
-      return Diagnosis(subject: name(relation), problem: "\(error)", status: ExitStatus(for: error))
+      return .problem(name(relation), "\(error)", ExitStatus(for: error))
     }
-    return Diagnosis(
-      subject: name(relation),
-      problem: "cannot be read to its end: \(error); correct the view, or the row that it fails on",
-      status: error.exitStatus)
+    return .problem(
+      name(relation), "cannot be read to its end: \(error); correct the view, or the row that it fails on",
+      error.exitStatus)
   }
 
   private func reach(_ connection: borrowing BlockingConnection) throws -> [Diagnosis] {
     switch try SnapshotScope(of: settings.salesSchema, on: connection) {
     case .everyConnection: []
     case .oneConnection:
-      [Diagnosis(subject: "orders, receipts, deliveries (foreign tables; one reader reads them, in one snapshot)")]
+      [.fine("orders, receipts, deliveries (foreign tables; one reader reads them, in one snapshot)")]
     case .oneStatement:
       [
-        Diagnosis(
-          subject: "orders, receipts, deliveries (Citus)",
-          warning: """
-            its workers share no snapshot. A row that changes while a night reads is judged by its old or its new state, and orders \
-            with new critical findings are read again first. The coordinator sorts the rows by ID, in temporary files of its \
-            own. For runs of some users or products it receives the IDs of their orders
-            """)
+        .warning(
+          "orders, receipts, deliveries (Citus)",
+          """
+          its workers share no snapshot. A row that changes while a night reads is judged by its old or its new state, and orders \
+          with new critical findings are read again first. The coordinator sorts the rows by ID, in temporary files of its \
+          own. For runs of some users or products it receives the IDs of their orders
+          """)
       ]
     }
   }
@@ -97,9 +96,9 @@ struct SalesHealth {
         AND has_table_privilege(c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE') ORDER BY 1
       """, [.text(settings.salesSchema)])
     return try rows.map { row in
-      Diagnosis(
-        subject: name(try row.text(0)),
-        warning: "may be written by this role, which only needs to read; revoke INSERT, UPDATE, DELETE and TRUNCATE")
+      Diagnosis.warning(
+        name(try row.text(0)),
+        "may be written by this role, which only needs to read; revoke INSERT, UPDATE, DELETE and TRUNCATE")
     }
   }
 
@@ -145,8 +144,7 @@ struct SalesHealth {
           }
         }
       }
-      tally.add(
-        row.orderId, defect: defect, key: "order_id", order: row.orderId, isRecent: since <= createdAt)
+      tally.add(row.orderId, defect: defect, key: "order_id", order: row.orderId, isRecent: since <= createdAt)
     }
     for (unit, amounts) in units where amounts.all >= Tally.fewest && amounts.odd * 2 > amounts.all {
       tally.further.append(
@@ -176,8 +174,7 @@ struct SalesHealth {
       tally.further.append(
         Diagnosis(
           subject: name("orders.transaction_id"), held: false,
-          because:
-            "\(othersCount) orders have transaction IDs of Google Play (GPA.…), which Apple does not know", kind: nil,
+          because: "\(othersCount) orders have transaction IDs of Google Play (GPA.…), which Apple does not know",
           remedy: "leave other stores' orders out of the view: WHERE store = 'apple'",
           examples: ofOtherStores.map { "order \($0)" }))
     }
@@ -189,7 +186,6 @@ struct SalesHealth {
 
   private struct SmallerUnit {
     var name: String
-    /// The number of units in one of the currency.
     var divisor: Int64
   }
 
@@ -282,7 +278,7 @@ struct SalesHealth {
     if malformed.odd * 2 > malformed.all {
       diagnosis = Diagnosis(
         subject: diagnosis.subject, held: malformed.holdsNight(settings.systemicShare),
-        because: "most payloads are no receipts", kind: nil,
+        because: "most payloads are no receipts",
         remedy: "the column must hold the text that the client sent", examples: malformed.examples)
     }
     return ([diagnosis] + comparison.diagnoses, comparison)
@@ -330,11 +326,11 @@ struct SalesHealth {
       """)
     if try orders.advance(), case .valid(let order) = try sales.order(orders, asOf: now) {
       found.append(
-        Diagnosis(
-          subject: """
-            order \(order.orderId): \(order.amount.decimalText) \(order.amount.currency), status \(order.status.rawValue), \
-            \(order.quantity) x \(order.productId), \(try orders.bool(SalesRows.order.count) ? "delivered" : "not delivered")
-            """))
+        .fine(
+          """
+          order \(order.orderId): \(order.amount.decimalText) \(order.amount.currency), status \(order.status.rawValue), \
+          \(order.quantity) x \(order.productId), \(try orders.bool(SalesRows.order.count) ? "delivered" : "not delivered")
+          """))
     }
     // Read to the end, because an aborted COPY aborts the transaction.
     _ = try orders.advance()
@@ -346,11 +342,11 @@ struct SalesHealth {
     if try deliveries.advance() {
       let delivery = try sales.delivery(deliveries, asOf: now)
       found.append(
-        Diagnosis(
-          subject: """
-            delivery \(delivery.deliveryId): \(delivery.quantity.map { "\($0) x " } ?? "")\(delivery.productId) to user \
-            \(delivery.userId), \(delivery.orderId.map { "for order \($0)" } ?? "for no order")\(delivery.stands ? "" : ", taken back")
-            """))
+        .fine(
+          """
+          delivery \(delivery.deliveryId): \(delivery.quantity.map { "\($0) x " } ?? "")\(delivery.productId) to user \
+          \(delivery.userId), \(delivery.orderId.map { "for order \($0)" } ?? "for no order")\(delivery.stands ? "" : ", taken back")
+          """))
     }
     _ = try deliveries.advance()
     var receipts = try connection.copyOut(
@@ -369,11 +365,11 @@ struct SalesHealth {
         case .malformed: "no receipt that can be read"
         }
       found.append(
-        Diagnosis(
-          subject: """
-            receipt \(receipt.receiptId): \(kind) of \(payload.utf8.count) bytes, \
-            \(receipt.orderId.map { "for order \($0)" } ?? "for no order")
-            """))
+        .fine(
+          """
+          receipt \(receipt.receiptId): \(kind) of \(payload.utf8.count) bytes, \
+          \(receipt.orderId.map { "for order \($0)" } ?? "for no order")
+          """))
     }
     _ = try receipts.advance()
     return found
@@ -393,7 +389,6 @@ private struct RowTally {
   private(set) var badOrders: Set<Identifier> = []
   /// Remarks about single columns.
   var further: [Diagnosis] = []
-  /// The prices of orders of the lookback.
   var prices = UnitPrices()
   /// Orders of the lookback that state a transaction ID.
   var sample = OrderSample()
@@ -417,10 +412,9 @@ private struct RowTally {
   func diagnosis(holdsNight: Bool) -> Diagnosis {
     let subject = "\(name) (\(rows) rows)"
     if rows == 0 {
-      return Diagnosis(
-        subject: subject, warning: "is empty; check that the view shows the shop's \(noun) to this role")
+      return .warning(subject, "is empty; check that the view shows the shop's \(noun) to this role")
     }
-    guard defects.odd > 0 else { return Diagnosis(subject: subject) }
+    guard defects.odd > 0 else { return .fine(subject) }
     // Without most of its orders a shop has nothing to audit.
     let isProblem = holdsNight || noun == "orders" && defects.odd * 2 > recent
     var diagnosis = Diagnosis(

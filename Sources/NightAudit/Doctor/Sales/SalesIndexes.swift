@@ -34,12 +34,12 @@ struct SalesIndexes {
         continue
       }
       found.append(
-        Diagnosis(
-          subject: "\(settings.salesSchema).\(relation).\(column)",
-          warning: """
-            is not indexed, so that each look-up reads \(rows[relation] ?? 0) rows; run: \
-            CREATE INDEX CONCURRENTLY ON \(try scan.table(connection)) ((\(scan.expression)))
-            """))
+        .warning(
+          "\(settings.salesSchema).\(relation).\(column)",
+          """
+          is not indexed, so that each look-up reads \(rows[relation] ?? 0) rows; run: \
+          CREATE INDEX CONCURRENTLY ON \(try scan.table(connection)) ((\(scan.expression)))
+          """))
     }
     try connection.execute("RESET enable_seqscan")
     return found

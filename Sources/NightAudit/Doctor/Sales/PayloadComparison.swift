@@ -6,89 +6,83 @@ import Settings
 
 /// Compares orders with the transactions in their receipts. Signatures are not checked.
 struct PayloadComparison {
-  /// A column that must agree with Apple's transactions.
-  private enum Column: CaseIterable {
+  private enum Comparison: CaseIterable {
     case payload, bundle, transaction, product, token, quantity, amount, currency, status, createdLate, createdEarly,
       zone
 
-    var name: String {
-      switch self {
-      case .payload: "receipts.payload"
-      case .bundle: "orders.bundle_id"
-      case .transaction: "orders.transaction_id"
-      case .product: "orders.product_id"
-      case .token: "orders.app_account_token"
-      case .quantity: "orders.quantity"
-      case .amount: "orders.amount"
-      case .currency: "orders.currency"
-      case .status: "orders.status"
-      case .createdLate, .createdEarly, .zone: "orders.created_at"
-      }
+    /// What differs if the transactions of many rows do not agree with their orders.
+    struct Difference {
+      let column: String
+      let words: String
+      /// The finding on each differing order; nil: none.
+      var kind: FindingKind?
+      let remedy: String
+      /// The share of differing transactions that is reported.
+      var percent = 5
     }
 
-    /// The finding on each differing order; nil: none.
-    var kind: FindingKind? {
+    var difference: Difference {
       switch self {
-      case .payload, .bundle: .wrongBundle
-      case .transaction: .transactionIdMismatch
-      case .product: .productMismatch
-      case .token: .wrongUser
-      case .quantity: .quantityMismatch
-      case .amount: .amountMismatch
-      case .currency: .currencyMismatch
-      case .status: .cancelledButPaid
-      case .createdLate: .purchasePredatesOrder
-      case .createdEarly, .zone: nil
-      }
-    }
-
-    var words: String {
-      switch self {
-      case .payload: "belong to no configured app"
-      case .bundle: "belong to another app than their order"
-      case .transaction: "have another ID than their order states"
-      case .product: "are of another product than their order"
-      case .token: "have another account token than their order"
-      case .quantity: "have another quantity than their order"
-      case .amount: "have another price than their order"
-      case .currency: "have another currency than their order"
-      case .status: "belong to orders that failed or were cancelled"
-      case .createdLate: "are more than three days older than their order"
-      case .createdEarly: "are more than three days later than their order"
-      case .zone: "are half an hour or more from their order"
-      }
-    }
-
-    var remedy: String {
-      switch self {
-      case .payload: "correct bundleId in the configuration, or leave receipts of other apps out of the view"
-      case .bundle: "select the bundle ID of the app that sold the order in the view"
+      case .payload:
+        Difference(
+          column: "receipts.payload", words: "belong to no configured app", kind: .wrongBundle,
+          remedy: "correct bundleId in the configuration, or leave receipts of other apps out of the view")
+      case .bundle:
+        Difference(
+          column: "orders.bundle_id", words: "belong to another app than their order", kind: .wrongBundle,
+          remedy: "select the bundle ID of the app that sold the order in the view")
       case .transaction:
-        "select Apple's transaction ID of the order's own purchase, and check receipts.order_id, in the views"
-      case .product: "select Apple's product identifier in the view"
-      case .token: "select the token that the client gave to StoreKit for the order's user, else NULL, in the view"
-      case .quantity: "count Apple's units in the view: one purchase of a pack of 80 gems is quantity 1"
-      case .amount: "select the total that the customer paid, in major units, in the view"
-      case .currency: "select the currency in which the customer paid in the view"
-      case .status: "check which state of the shop is mapped to which status"
-      case .createdLate, .createdEarly: "select the time of the order in the view"
+        Difference(
+          column: "orders.transaction_id", words: "have another ID than their order states",
+          kind: .transactionIdMismatch,
+          remedy: "select Apple's transaction ID of the order's own purchase, and check receipts.order_id, in the views"
+        )
+      case .product:
+        Difference(
+          column: "orders.product_id", words: "are of another product than their order", kind: .productMismatch,
+          remedy: "select Apple's product identifier in the view")
+      case .token:
+        Difference(
+          column: "orders.app_account_token", words: "have another account token than their order", kind: .wrongUser,
+          remedy: "select the token that the client gave to StoreKit for the order's user, else NULL, in the view")
+      case .quantity:
+        Difference(
+          column: "orders.quantity", words: "have another quantity than their order", kind: .quantityMismatch,
+          remedy: "count Apple's units in the view: one purchase of a pack of 80 gems is quantity 1")
+      case .amount:
+        Difference(
+          column: "orders.amount", words: "have another price than their order", kind: .amountMismatch,
+          remedy: "select the total that the customer paid, in major units, in the view")
+      case .currency:
+        Difference(
+          column: "orders.currency", words: "have another currency than their order", kind: .currencyMismatch,
+          remedy: "select the currency in which the customer paid in the view")
+      case .status:
+        Difference(
+          column: "orders.status", words: "belong to orders that failed or were cancelled", kind: .cancelledButPaid,
+          remedy: "check which state of the shop is mapped to which status")
+      case .createdLate:
+        Difference(
+          column: "orders.created_at", words: "are more than three days older than their order",
+          kind: .purchasePredatesOrder, remedy: "select the time of the order in the view")
+      case .createdEarly:
+        Difference(
+          column: "orders.created_at", words: "are more than three days later than their order",
+          remedy: "select the time of the order in the view")
       case .zone:
-        "if the column is read in a wrong time zone, write its own zone into the view: AT TIME ZONE '<zone>'"
+        Difference(
+          column: "orders.created_at", words: "are half an hour or more from their order",
+          remedy: "if the column is read in a wrong time zone, write its own zone into the view: AT TIME ZONE '<zone>'",
+          percent: 80)
       }
     }
-
-    /// The share of differing transactions that is reported.
-    var percent: Int { self == .zone ? 80 : 5 }
-
-    /// True if a night is held when the differing orders exceed the share.
-    var holdsNights: Bool { self != .zone }
   }
 
   let settings: Settings
   /// The compared transactions, in words.
   private let transactions: String
   private let rules: Rules
-  private var tallies: [Column: Tally] = [:]
+  private var tallies: [Comparison: Tally] = [:]
   /// Consumables and products that are bought once.
   private(set) var lastingProducts: Set<String> = []
 
@@ -104,8 +98,8 @@ struct PayloadComparison {
     rules = settings.rules(asOf: .now)
   }
 
-  private mutating func count(_ column: Column, _ isOdd: Bool, _ example: @autoclosure () -> String) {
-    tallies[column, default: Tally()].count(isOdd, example())
+  private mutating func count(_ comparison: Comparison, _ isOdd: Bool, _ example: @autoclosure () -> String) {
+    tallies[comparison, default: Tally()].count(isOdd, example())
   }
 
   /// Adds an app receipt, which lists other purchases of the user too. The transaction that the order states is compared,
@@ -186,27 +180,26 @@ struct PayloadComparison {
     }
   }
 
-  /// Compares an order's amount with the price of its transaction.
   mutating func addPrice(_ milliunits: Int64, currency: String, _ order: Order) {
     let isSame = currency == order.amount.currency.code
     let charged = "\(Money.decimalText(Int128(milliunits), digits: 3)) \(currency)"
-    let prices =
-      "order \(order.orderId): \(order.amount.decimalText) \(order.amount.currency), Apple \(charged)"
+    let prices = "order \(order.orderId): \(order.amount.decimalText) \(order.amount.currency), Apple \(charged)"
     count(.currency, !isSame, prices)
     if isSame { count(.amount, !rules.tolerates(order.amount, charged: milliunits), prices) }
   }
 
   var diagnoses: [Diagnosis] {
-    var columns = Column.allCases.filter { tallies[$0]?.isMore(thanPercent: $0.percent) == true }
+    var noticeable = Comparison.allCases.filter { tallies[$0]?.isMore(thanPercent: $0.difference.percent) == true }
     // A wrong day is no wrong time zone.
-    if columns.contains(.createdLate) || columns.contains(.createdEarly) { columns.removeAll { $0 == .zone } }
-    return columns.map { column in
-      let tally = tallies[column] ?? Tally()
+    if noticeable.contains(.createdLate) || noticeable.contains(.createdEarly) { noticeable.removeAll { $0 == .zone } }
+    return noticeable.map { comparison in
+      let (tally, difference) = (tallies[comparison] ?? Tally(), comparison.difference)
       return Diagnosis(
-        subject: "\(settings.salesSchema).\(column.name)",
-        held: column.holdsNights && tally.holdsNight(settings.holdShare),
-        because: "\(tally.odd) of \(tally.all) \(transactions) \(column.words)", kind: column.kind,
-        remedy: column.remedy, examples: tally.examples)
+        subject: "\(settings.salesSchema).\(difference.column)",
+        held: comparison != .zone && tally.holdsNight(settings.holdShare),
+        because: "\(tally.odd) of \(tally.all) \(transactions) \(difference.words)", kind: difference.kind,
+        remedy: difference.remedy,
+        examples: tally.examples)
     }
   }
 }

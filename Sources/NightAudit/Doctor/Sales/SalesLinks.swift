@@ -52,7 +52,8 @@ struct SalesLinks {
 
   /// The diagnoses of noticeable comparisons. A night would hold if the differing rows exceed its share of all orders.
   private func diagnoses(
-    _ links: [Link], _ tallies: [Tally], among rows: String, _ orders: Int, _ connection: borrowing BlockingConnection,
+    _ links: [RowComparison], _ tallies: [Tally], among rows: String, _ orders: Int,
+    _ connection: borrowing BlockingConnection,
     _ parameters: [PostgresValue] = []
   ) throws -> [Diagnosis] {
     var found: [Diagnosis] = []
@@ -65,7 +66,7 @@ struct SalesLinks {
     return found
   }
 
-  private func diagnosis(_ link: Link, _ tally: Tally, isHeld: Bool) -> Diagnosis {
+  private func diagnosis(_ link: RowComparison, _ tally: Tally, isHeld: Bool) -> Diagnosis {
     Diagnosis(
       subject: "\(settings.salesSchema).\(link.column)", held: (link.kind != nil || link.misleads) && isHeld,
       because: "\(tally.odd) of \(tally.all) \(link.words)", kind: link.kind, remedy: link.remedy,
@@ -74,7 +75,7 @@ struct SalesLinks {
 
   /// Three differing rows. They are read for a noticeable comparison alone, because their texts cost more than all counts.
   private func examples(
-    _ link: Link, among rows: String, _ connection: borrowing BlockingConnection,
+    _ link: RowComparison, among rows: String, _ connection: borrowing BlockingConnection,
     _ parameters: [PostgresValue] = [], where condition: String = "TRUE"
   ) throws -> [String] {
     try connection.execute(
@@ -97,7 +98,7 @@ struct SalesLinks {
     guard try row.int64(0) >= Tally.fewest, try !row.bool(1) else { return [] }
     return [
       Diagnosis(
-        subject: "\(settings.salesSchema).orders.user_id", held: true, because: "is the same in all orders", kind: nil,
+        subject: "\(settings.salesSchema).orders.user_id", held: true, because: "is the same in all orders",
         remedy: "select the column of the buyer in the view: purchases and deliveries are matched by user",
         examples: try row.textArray(2).compactMap(\.self))
     ]
@@ -124,7 +125,7 @@ struct SalesLinks {
     return [
       Diagnosis(
         subject: "\(settings.salesSchema).orders.app_account_token", held: true,
-        because: "is the same in the orders of different users", kind: nil,
+        because: "is the same in the orders of different users",
         remedy: "select the UUID that the app gives to StoreKit for this user, or NULL",
         examples: try row.textArray(3).compactMap(\.self))
     ]
@@ -253,7 +254,8 @@ struct SalesLinks {
   }
 
   private func tallies(
-    _ links: [Link], among rows: String, _ connection: borrowing BlockingConnection, _ parameters: [PostgresValue] = []
+    _ links: [RowComparison], among rows: String, _ connection: borrowing BlockingConnection,
+    _ parameters: [PostgresValue] = []
   ) throws -> [Tally] {
     let row = try connection.execute(
       "SELECT \(links.map(\.columns).joined(separator: ", ")) FROM \(rows)", parameters
@@ -284,7 +286,7 @@ struct SalesLinks {
   private func units(_ connection: borrowing BlockingConnection, _ orders: Int) throws -> [Diagnosis] {
     let kinds = [(">", FindingKind.deliveredTwice, "more"), ("<", .partlyDelivered, "fewer")]
     let links = kinds.map { comparison, kind, word in
-      Link(
+      RowComparison(
         column: "deliveries.quantity", odd: "d.units \(comparison) o.quantity", all: "TRUE",
         example: "'order ' || d.id || ': ' || o.quantity || ' ordered, ' || d.units || ' delivered'",
         words: "delivered orders have \(word) units in deliveries than in orders", kind: kind,
@@ -303,7 +305,7 @@ struct SalesLinks {
 
   /// Counts the verified orders of lasting products without a delivery that was not taken back.
   private func takenBack(_ connection: borrowing BlockingConnection, _ orders: Int) throws -> [Diagnosis] {
-    let link = Link(
+    let link = RowComparison(
       column: "deliveries.revoked_at", odd: "d.is_taken_back", all: "TRUE",
       example: "'order ' || d.id || ' delivered ' || d.delivered_at || ', taken back ' || d.revoked_at",
       words: "verified orders, of products that are no subscriptions, have only deliveries that were taken back",
@@ -320,167 +322,11 @@ struct SalesLinks {
     let tallies = try tallies([link], among: rows, connection, products)
     return try diagnoses([link], tallies, among: rows, orders, connection, products)
   }
-
-  // MARK: - Comparisons
-
-  private static let revocation = "set revoked_at only where goods were taken back, and not where they were spent"
-
-  private var skew: String { "interval '\(settings.clockSkew.wholeSeconds) seconds'" }
-
-  private static let zone =
-    "if one of the two columns is read in a wrong time zone, write its own zone into the view: AT TIME ZONE '<zone>'"
-
-  /// Comparisons of an order `o` with a delivery `d`; the first counts verified orders, and orders, without a delivery.
-  private var deliveryLinks: [Link] {
-    let pair = "o.present AND d.present"
-    let grace = "make_interval(secs => \(settings.deliveryGrace.wholeSeconds))"
-    return [
-      Link(
-        column: "deliveries", odd: "o.status = 'verified' AND d.present IS NULL AND o.created_at < now() - \(grace)",
-        all: "o.present AND d.present IS NULL", example: "'order ' || o.id", words: "", kind: .paidNotDelivered,
-        remedy: ""),
-      Link(
-        column: "deliveries.order_id", odd: "d.present AND o.present IS NULL", all: "d.present",
-        example: "'delivery ' || d.id || coalesce(' of order ' || d.order_id, ' without order_id')",
-        words: "deliveries have no order here", kind: .orphanDelivery,
-        remedy: "leave deliveries of other stores out of the view, or show their orders"),
-      Link(
-        column: "deliveries.user_id", odd: "\(pair) AND d.revoked_at IS NULL AND NOT person.is_same",
-        all: "\(pair) AND d.revoked_at IS NULL",
-        example: "'order ' || o.id || ': user ' || o.user_id || ', delivered to ' || d.user_id",
-        words: "deliveries have another user than their order", kind: .wrongUser,
-        remedy: "select the same kind of user id in both views, or name the pairs in user_aliases", counting: .orders),
-      // Access to a subscription ends with it, and is then no delivery that was taken back.
-      Link(
-        column: "deliveries.revoked_at",
-        odd: "\(pair) AND o.status = 'verified' AND d.revoked_at < d.delivered_at + interval '1 day'",
-        all: "\(pair) AND o.status = 'verified'",
-        example: "'order ' || o.id || ' delivered ' || d.delivered_at || ', taken back ' || d.revoked_at",
-        words: "deliveries of verified orders were taken back within a day", kind: .paidNotDelivered,
-        remedy: Self.revocation, counting: .amongOrders),
-      Link(
-        column: "deliveries.revoked_at",
-        odd: "\(pair) AND o.status = 'verified' AND d.revoked_at >= d.delivered_at + interval '1 day'",
-        all: "\(pair) AND o.status = 'verified'", example: "", words: "", kind: .paidNotDelivered, remedy: "",
-        counting: .lastingOrders),
-      Link(
-        column: "deliveries.product_id", odd: "\(pair) AND d.product_id <> o.product_id", all: pair,
-        example: "'order ' || o.id || ': ' || o.product_id || ', delivered ' || d.product_id",
-        words: "deliveries have another product than their order",
-        remedy: "select Apple's product identifier in both views", misleads: true),
-      Link(
-        column: "deliveries.quantity", odd: "\(pair) AND d.revoked_at IS NULL AND d.quantity <> o.quantity",
-        all: pair, example: "", words: "", kind: .deliveredTwice, remedy: "", counting: .units),
-    ]
-      + times(
-        "deliveries.delivered_at", "d.delivered_at", from: "o.created_at", of: "o.id",
-        early: "deliveries are earlier than their order",
-        late: "deliveries are at least half an hour later than their order")
-      + times(
-        "orders.verified_at", "o.verified_at", from: "o.created_at", of: "o.id",
-        early: "orders were verified before they were created",
-        late: "orders were verified at least half an hour after they were created")
-      + times(
-        "orders.updated_at", "o.updated_at", from: "o.created_at", of: "o.id",
-        early: "orders were changed before they were created")
-      + times(
-        "deliveries.revoked_at", "d.revoked_at", from: "d.delivered_at", of: "d.id",
-        early: "deliveries were taken back before they were made")
-  }
-
-  /// Comparisons of an order `o` with its receipts `r`.
-  private var receiptLinks: [Link] {
-    let grace = "make_interval(secs => \(settings.evidenceGrace.wholeSeconds))"
-    let isPurchase = "o.present AND (r.present OR \(SalesRows.statedTransaction) IS NOT NULL)"
-    // Where Apple states prices, 0 may be one.
-    let free = Link(
-      column: "orders.amount", odd: "\(isPurchase) AND o.amount = 0", all: isPurchase, example: "'order ' || o.id",
-      words: "orders with a transaction ID or a receipt have the amount 0",
-      remedy: "select the total that the customer paid in the view", percent: 95, misleads: true)
-    var links = [
-      Link(
-        column: "receipts.order_id",
-        odd: """
-          o.present AND r.present IS NULL AND \(SalesRows.statedTransaction) IS NULL AND o.token IS NULL AND o.amount > 0
-            AND o.status = 'verified' AND o.created_at < now() - \(grace)
-          """, all: "o.status = 'verified'", example: "'order ' || o.id",
-        words: "verified orders have no receipt, no transaction ID and no account token", kind: .deliveredNotPaid,
-        remedy: "show all receipts in the view, with the IDs of their orders"),
-      Link(
-        column: "receipts.order_id", odd: "r.present AND o.present IS NULL", all: "r.present",
-        example: "'order ' || r.order_id", words: "orders of receipts are not in orders",
-        remedy: "select the same kind of order id in both views"),
-      Link(
-        column: "receipts.user_id", odd: "o.present AND r.user_id IS NOT NULL AND NOT person.is_same",
-        all: "o.present AND r.user_id IS NOT NULL",
-        example: "'order ' || o.id || ': user ' || o.user_id || ', receipt of ' || r.user_id",
-        words: "orders have receipts of another user",
-        remedy: "select the same kind of user id in both views, or name the pairs in user_aliases", percent: 50),
-      Link(
-        column: "receipts.checked_at", odd: "r.is_checked_early", all: "r.is_checked_early IS NOT NULL",
-        example: "'a receipt of order ' || r.order_id",
-        words: "orders have receipts that were checked before they were received", remedy: Self.zone, percent: 50),
-    ]
-    links += times(
-      "receipts.received_at", "r.received_at", from: "o.created_at", of: "o.id",
-      early: "orders have a receipt that is earlier than the order",
-      late: "orders have no receipt within half an hour")
-    if !hasPrices { links.append(free) }
-    return links
-  }
-
-  /// Wrong time zones differ by 30 minutes or more, in one direction.
-  private func times(
-    _ column: String, _ time: String, from start: String, of id: String, early: String, late: String? = nil
-  ) -> [Link] {
-    let example = """
-      '\(id == "d.id" ? "delivery" : "order") ' || \(id) || ' \(start.dropFirst(2)) ' || \(start) || ', \
-      \(time.dropFirst(2)) ' || \(time)
-      """
-    func link(_ odd: String, _ words: String, _ percent: Int) -> Link {
-      Link(
-        column: column, odd: odd, all: "\(time) IS NOT NULL AND \(start) IS NOT NULL", example: example,
-        words: words, remedy: Self.zone, percent: percent)
-    }
-    return [link("\(time) < \(start) - \(skew)", early, 50)]
-      + (late.map { [link("\(time) > \(start) + interval '29 minutes'", $0, 95)] } ?? [])
-  }
 }
 
 extension Settings {
   /// The first instant of the lookback, as SQL.
   var lookbackStart: String { "now() - make_interval(secs => \(lookback.wholeSeconds))" }
-}
-
-/// A comparison of rows, as SQL over a join.
-private struct Link {
-  var column: String
-  /// Conditions of the differing rows, and of the compared rows.
-  var odd: String
-  var all: String
-  var example: String
-  var words: String
-  /// The finding on each differing row.
-  var kind: FindingKind?
-  var remedy: String
-  /// The share of differing rows that is reported.
-  var percent = 5
-  /// True if a night is wrong when many rows differ, although it has no finding on them.
-  var misleads = false
-  var counting = Counting.rows
-
-  /// The counts that a night's share is of.
-  enum Counting {
-    /// Differing rows of all rows, differing rows of all orders, orders with a differing row.
-    case rows, amongOrders, orders
-    /// The rows are only a sign that orders must be compared with all their deliveries.
-    case units, lastingOrders
-  }
-
-  func isNoticeable(_ tally: Tally) -> Bool { tally.isMore(thanPercent: percent) }
-
-  /// Two columns: the counts of differing and of compared rows.
-  var columns: String { "count(*) FILTER (WHERE \(odd)), count(*) FILTER (WHERE \(all))" }
 }
 
 struct Tally {
@@ -506,21 +352,5 @@ struct Tally {
 extension Tally {
   fileprivate init(_ row: PostgresRow, at column: Int) throws {
     self.init(odd: Int(try row.int64(column)), all: Int(try row.int64(column + 1)))
-  }
-}
-
-extension Diagnosis {
-  /// A problem if a night would be held, else a warning. `kind` is the finding on each differing row.
-  init(
-    subject: String, held: Bool, because: String, kind: FindingKind?, remedy: String, examples: [String]
-  ) {
-    let findings = kind.map {
-      held ? "a night would be held, each would be \($0.rawValue)" : "each would be \($0.rawValue)"
-    }
-    let text =
-      [because + (findings.map { " (\($0))" } ?? ""), remedy].joined(separator: "; ")
-      + (examples.isEmpty ? "" : ". Examples: \(examples.joined(separator: "; "))")
-    self.init(subject: subject, problem: held ? text : nil, warning: held ? nil : text)
-    holdsNight = held
   }
 }
