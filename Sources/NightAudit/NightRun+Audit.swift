@@ -16,6 +16,14 @@ extension NightRun {
   /// Re-check and audit use the same answer, however long Apple is asked.
   func isPastAudit(_ asOf: Instant) -> Bool { asOf < startedAt - settings.clockSkew }
 
+  /// Ends the run early if the shop's relations break the contract: `SalesContractError`, `PostgresError`.
+  func requireSales() async throws {
+    let settings = settings
+    try await withBlockingThread { scope in
+      _ = try SalesStore.connect(settings, scope, applicationName: "night-audit")
+    }
+  }
+
   func plan(_ request: NightRequest) throws -> AuditPlan {
     var plan = AuditPlan(
       rules: settings.rules(asOf: request.asOf),
@@ -78,28 +86,20 @@ extension NightRun {
     }
   }
 
-  /// Audits a night, or returns the questions that Apple must answer first. `asked` are earlier ones.
+  /// Audits a night. With `asked`, the earlier questions, it may return those that Apple must answer first.
   func audit(
     _ plan: AuditPlan, _ request: NightRequest, _ recheck: RecheckSummary, _ supplement: SupplementSource?,
-    saving record: RunRecord, known: KnownRuns, since began: ContinuousClock.Instant, asked: OpenQuestions
+    saving record: RunRecord, known: KnownRuns, since began: ContinuousClock.Instant, asked: OpenQuestions?
   ) async throws -> AuditResult {
     let destination = destination(request, plan)
     return try await audit(plan, faults: recheck.faults, supplement, known: known) { audit, scope in
-      try audit.reportOrAsk(scope, asked: asked, destination: destination, saving: record) { status, folder in
+      func write(_ status: ExitStatus, _ folder: ReportFolder) throws {
         try RunDocument(record: record, recheck: recheck, duration: .now - began, exitStatus: status).write(to: folder)
       }
-    }
-  }
-
-  func audit(
-    _ plan: AuditPlan, _ request: NightRequest, _ recheck: RecheckSummary, _ supplement: SupplementSource?,
-    saving record: RunRecord, known: KnownRuns, since began: ContinuousClock.Instant
-  ) async throws -> AuditOutcome {
-    let destination = destination(request, plan)
-    return try await audit(plan, faults: recheck.faults, supplement, known: known) { audit, scope in
-      try audit.report(scope, destination: destination, saving: record) { status, folder in
-        try RunDocument(record: record, recheck: recheck, duration: .now - began, exitStatus: status).write(to: folder)
+      guard let asked else {
+        return .report(try audit.report(scope, destination: destination, saving: record, finishing: write))
       }
+      return try audit.reportOrAsk(scope, asked: asked, destination: destination, saving: record, finishing: write)
     }
   }
 }

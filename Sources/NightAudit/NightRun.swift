@@ -32,7 +32,7 @@ package struct NightRun: Sendable {
   package let progress: WorkProgress
   private let runId: String
   let startedAt = Instant.now
-  private let statistics = RequestStatistics()
+  let statistics = RequestStatistics()
 
   package init(
     settings: Settings, logger: Logger, stop: StopSignal, progress: WorkProgress,
@@ -105,7 +105,7 @@ package struct NightRun: Sendable {
       let audited = try await audited(
         plan, request, channels, &recheck, supplement, saving: record, known: known, since: began, deadline: deadline,
         isLate: late != nil)
-      var outcome = NightOutcome(audited, asOf: plan.asOf)
+      var outcome = NightOutcome(audit: audited, asOf: plan.asOf)
       outcome.recheck = recheck
       for remark in [outcome.uncovered, outcome.unlisted, outcome.uncompared].compactMap(\.self) {
         logger.warning("\(remark)")
@@ -138,21 +138,22 @@ package struct NightRun: Sendable {
     _ supplement: SupplementSource?, saving record: RunRecord, known: KnownRuns,
     since began: ContinuousClock.Instant, deadline: ContinuousClock.Instant, isLate: Bool
   ) async throws -> AuditOutcome {
-    var asked = OpenQuestions()
-    let mayAsk = request.mayAsk && !isLate
-    for _ in 0..<Self.followUpRoundLimit where mayAsk && recheck.endedEarly == nil && .now < deadline {
+    var (asked, rounds) = (OpenQuestions(), 0)
+    while true {
+      let isLast = rounds == Self.followUpRoundLimit || recheck.endedEarly != nil || .now >= deadline
       switch try await audit(
-        plan, request, recheck, supplement, saving: record, known: known, since: began, asked: asked)
+        plan, request, recheck, supplement, saving: record, known: known, since: began,
+        asked: isLast || isLate || !request.mayAsk ? nil : asked)
       {
       case .report(let audited): return audited
       case .needsAnswers(let open):
+        rounds += 1
         // Findings that these answers settle never reach a report.
         recheck.add(try await self.recheck(request, channels, runId: runId, deadline: deadline, open: open))
         if let reason = stop.stopped { throw StopSignal.Stopped(reason: reason) }
         asked.add(open)
       }
     }
-    return try await audit(plan, request, recheck, supplement, saving: record, known: known, since: began)
   }
 
   /// Makes open questions due for the next re-check, because Apple is not asked while parts are joined.
@@ -223,7 +224,7 @@ package struct NightRun: Sendable {
     let deadline = deadline(request)
     let channels = try openChannels(asOf: request.asOf, until: deadline)
     defer { channels.close() }
-    try await requireCurrent()
+    try await withSession { _ in }
     if let late = try await requireNotFuture(request.asOf) { throw late }
     try await requireSales()
     let summary = try await recheck(request, channels, runId: runId, deadline: deadline)
@@ -233,7 +234,7 @@ package struct NightRun: Sendable {
 
   /// Counts the checks that are due. Asks nothing and changes nothing.
   package func dueOnly(_ request: NightRequest) async throws -> RecheckSummary {
-    try await requireCurrent()
+    try await withSession { _ in }
     let queue = try await openQueue(request, isTaking: false)
     var summary = RecheckSummary()
     summary.due = try await queue.dueCount() + queue.unknownCount()
@@ -241,18 +242,12 @@ package struct NightRun: Sendable {
     return summary
   }
 
-  private func requireCurrent() async throws {
-    let session = try await connect()
-    try await session.withConnection { try Migrator.requireCurrent($0) }
-    await session.close()
-  }
-
-  private func openQueue(_ request: NightRequest, isTaking: Bool = true) async throws -> CheckQueue {
-    var settings = settings
-    if request.isAccepted { settings.holdShare = .whole }
-    return try await CheckQueue.open(
-      settings: settings, asOf: request.asOf, isPastAudit: isPastAudit(request.asOf), selection: request.selection,
-      isTaking: isTaking, logger: logger, connect: connect, connectSales: connectSales)
+  /// Opens a session for `body`, on a current schema, and closes it.
+  private func withSession<Result: Sendable>(_ body: (PostgresSession) async throws -> Result) async throws -> Result {
+    try await connect().closing { session in
+      try await session.withConnection { try Migrator.requireCurrent($0) }
+      return try await body(session)
+    }
   }
 
   /// Audits from what is stored. Writes nothing to the database, and files only to `--out`.
@@ -267,9 +262,7 @@ package struct NightRun: Sendable {
     var known = KnownRuns()
     if let out = request.out {
       try ReportFolder.requireUnreserved(out, reports: settings.reportDirectory)
-      let session = try await connect()
-      known = try await knownRuns(session)
-      await session.close()
+      known = try await withSession { try await knownRuns($0) }
       try ReportFolder.check(.exact(out), asOf: request.asOf, known: known)
     }
     let began = ContinuousClock.now
@@ -283,19 +276,13 @@ package struct NightRun: Sendable {
       }
     }
     if let unlisted = outcome.unlisted { logger.warning("\(unlisted)") }
-    var night = NightOutcome(outcome, asOf: plan.asOf)
-    night.isRehearsal = request.isRehearsal
-    return night
+    return NightOutcome(audit: outcome, asOf: plan.asOf, isRehearsal: request.isRehearsal)
   }
 
   private func storedFaults(_ request: NightRequest) async throws -> [String: String] {
-    let session = try await connect()
-    let faults = try await session.withConnection { connection in
-      try Migrator.requireCurrent(connection)
-      return try AskingFaults.read(asOf: request.asOf, on: connection)
+    try await withSession { session in
+      try await session.withConnection { try AskingFaults.read(asOf: request.asOf, on: $0) }
     }
-    await session.close()
-    return faults
   }
 
   private func clocks(_ session: PostgresSession) async throws -> Clocks {
@@ -305,144 +292,7 @@ package struct NightRun: Sendable {
 
   /// Refuses a future as-of, and returns the host's clock if that is behind.
   func requireNotFuture(_ asOf: Instant) async throws -> HostClockBehind? {
-    let session = try await connect()
-    let late = try await clocks(session).requireNotFuture(asOf, skew: settings.clockSkew)
-    await session.close()
-    return late
-  }
-
-  // MARK: - Asking
-
-  /// Opens a session for short transactions, whose locks end like a lease. The sessions of an audit are others.
-  @Sendable private func connect() async throws -> PostgresSession {
-    var profile = SessionProfile.store
-    profile.idleInTransactionTimeout = .microseconds(settings.timeout.microseconds * 2)
-    return try await PostgresSession.connect(
-      settings.databaseURL, applicationName: "night-audit", profile: profile)
-  }
-
-  @Sendable private func connectSales() async throws -> PostgresSession {
-    try await PostgresSession.connect(
-      settings.salesURL ?? settings.databaseURL, applicationName: "night-audit", profile: .salesReader)
-  }
-
-  private struct Channels: Sendable {
-    var transport: HTTPTransport
-    var judge: OfflineJudge
-    var channels: [any AppleChannel]
-    var gate: AskingGate
-    var rates: SharedRates
-    var swept: [SweptApp] { channels.compactMap { ($0 as? ServerAPIChannel)?.swept } }
-
-    func close() {
-      let (transport, rates) = (transport, rates)
-      Task {
-        await transport.shutdown()
-        await rates.close()
-      }
-    }
-  }
-
-  private func openChannels(asOf: Instant, until deadline: ContinuousClock.Instant) throws -> Channels {
-    // Checked first, because a missing key explains more than missing root certificates.
-    for app in settings.apps where settings.effectiveChannel(of: app) == .serverApi {
-      _ = try AppleClients.credentials(of: app)
-    }
-    let transport = HTTPTransport(timeout: settings.timeout, concurrency: settings.concurrency, statistics: statistics)
-    do {
-      let roots = try AppleClients.roots(settings)
-      let rates = SharedRates(connect: connect)
-      let night = NightTime()
-      night.ends(in: deadline - .now)
-      let channels = try settings.apps.map { app in
-        try AppleClients.channel(
-          of: app, settings: settings, transport: transport, roots: roots, asOf: asOf,
-          pace: Pace(night: night, rates: rates), now: { Instant.now })
-      }
-      return Channels(
-        transport: transport, judge: OfflineJudge(roots: roots), channels: channels,
-        gate: AskingGate(apps: channels.map(\.app.name)), rates: rates)
-    } catch {
-      Task { await transport.shutdown() }
-      throw error
-    }
-  }
-
-  private func deadline(_ request: NightRequest) -> ContinuousClock.Instant {
-    .now + .microseconds((request.maxDuration ?? settings.maxDuration).microseconds)
-  }
-
-  /// - Parameter open: questions of an audit; nil for the first re-check of a night.
-  private func recheck(
-    _ request: NightRequest, _ channels: Channels, runId: String, deadline: ContinuousClock.Instant,
-    open: OpenQuestions? = nil
-  ) async throws -> RecheckSummary {
-    let writing = OpenSession(logger: logger, open: connect)
-    let feed = FeedReading(
-      run: self, request: request, apps: channels.swept, gate: channels.gate, runId: runId, session: writing)
-    var summary = RecheckSummary()
-    func halfway() -> ContinuousClock.Instant { ContinuousClock.now + (deadline - .now) / 2 }
-    if let open {
-      summary.add(
-        try await feed.histories(of: open.customers, deadline: open.asksAboutChecks ? halfway() : deadline))
-      if open.asksAboutChecks {
-        summary.add(try await ask(request, channels, runId: runId, writing, deadline: deadline, open))
-      }
-    } else {
-      // The sweep comes first because its facts save look-ups. It gets half the time, as a first sweep covers months.
-      let swept = try await feed.sweep(deadline: halfway())
-      summary = try await ask(request, channels, runId: runId, writing, deadline: deadline, OpenQuestions())
-      summary.add(swept)
-      if swept?.isUnfinished ?? false, summary.endedEarly == nil, stop.stopped == nil, .now < deadline {
-        // An interrupted sweep is tried again at the end.
-        summary.add(try await feed.sweep(deadline: deadline))
-      }
-      // Histories come last because the answers decide whose histories are read. They get half the time, because the
-      // audit may find questions.
-      summary.add(try await feed.histories(deadline: halfway()))
-    }
-    // Only a whole re-check replaces the stored faults: further rounds and narrowed runs ask few questions, offline
-    // runs none.
-    if !request.isOffline {
-      let (faults, isWhole) = (summary.faults, open == nil && !request.selection.isNarrowing)
-      try await writing.withConnection {
-        try AskingFaults.save(faults, isWhole: isWhole, asOf: request.asOf, runId: runId, on: $0)
-      }
-    }
-    try await writing.run { session, _ in
-      try await session.withConnection { try Trail.appendAnswers(run: runId, on: $0) }
-    }
-    await writing.close()
-    for (app, remedy) in summary.faults.sorted(by: { $0.key < $1.key }) {
-      logger.error("\(remedy)", metadata: ["app": "\(app)"])
-    }
-    if let reason = summary.incompleteReason { logger.warning("asking Apple ended early: \(reason)") }
-    logger.info(
-      request.isOffline ? "judged receipts without asking Apple" : "asked Apple",
-      metadata: [
-        "due": "\(summary.due)", "verified": "\(summary.outcomes[.verified] ?? 0)",
-        "rejected": "\(summary.outcomes[.rejected] ?? 0)", "unanswered": "\(summary.outcomes[.unanswered] ?? 0)",
-        "review": "\(summary.outcomes[.review] ?? 0)", "not_found": "\(summary.outcomes[.notFound] ?? 0)",
-      ])
-    return summary
-  }
-
-  private func ask(
-    _ request: NightRequest, _ channels: Channels, runId: String, _ writing: OpenSession,
-    deadline: ContinuousClock.Instant, _ open: OpenQuestions
-  ) async throws -> RecheckSummary {
-    let queue = try await openQueue(request)
-    let stage = RecheckStage(
-      queue: queue, writer: AnswerWriter(session: writing, asOf: request.asOf, runId: runId, settings: settings),
-      judge: channels.judge, channels: channels.channels, settings: settings, logger: logger, stop: stop,
-      progress: progress, gate: channels.gate, isOffline: request.isOffline)
-    // An accepted night takes over all receipts as they are now, or the next one would be held for the same moves.
-    let accepted = request.isAccepted ? request.asOf - settings.lookback : nil
-    let summary = try await stage.run(
-      deadline: deadline, critical: open.critical,
-      unknownFrom: [accepted, open.unknownFrom].compactMap(\.self).min())
-    await queue.close()
-    return summary
+    try await connect().closing { try await clocks($0).requireNotFuture(asOf, skew: settings.clockSkew) }
   }
 
   // MARK: - Report folders
@@ -473,8 +323,7 @@ package struct NightRun: Sendable {
   private func deliver(
     _ outcome: inout NightOutcome, _ sender: ReportSender, record: RunRecord, session: PostgresSession
   ) async throws {
-    let dispatcher = Dispatcher(
-      targets: settings.deliver, sender: sender, session: session, logger: logger, stop: stop)
+    let dispatcher = Dispatcher(targets: settings.deliver, sender: sender, session: session, logger: logger, stop: stop)
     outcome.dispatches = try await dispatcher.deliverAll(runId: record.runId)
     let hasFailed = outcome.dispatches.contains { $0.problem != nil }
     // An exit status of the night itself takes precedence over a failed delivery.

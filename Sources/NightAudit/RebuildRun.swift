@@ -5,11 +5,7 @@ import Run
 import Settings
 
 /// `rebuild`: compares the derived tables with the evidence, and repairs them.
-package struct RebuildRun: Sendable {
-  private let settings: Settings
-
-  package init(settings: Settings) { self.settings = settings }
-
+package enum RebuildRun {
   package struct Outcome: Sendable, Encodable {
     var derived: Rebuild.Outcome
     var queue: QueueRebuild.Outcome
@@ -29,18 +25,16 @@ package struct RebuildRun: Sendable {
   }
 
   /// Compares, and repairs if `isRepairing`. Repairing needs the run lock.
-  package func rebuild(isRepairing: Bool) async throws -> Outcome {
-    let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit rebuild")
-    try await session.withConnection { try Migrator.requireCurrent($0) }
-    if isRepairing { _ = try await RunLock.acquire(session) }
-    let outcome = try await session.withConnection { connection in
-      var derived = try Rebuild.run(isRepairing: isRepairing, on: connection)
-      let queue = try QueueRebuild.run(isRepairing: isRepairing, on: connection)
-      derived.isMended = isRepairing && !(derived.agrees && queue.agrees)
-      return Outcome(derived: derived, queue: queue)
+  package static func rebuild(_ settings: Settings, isRepairing: Bool) async throws -> Outcome {
+    try await settings.withStore("night-audit rebuild") { session in
+      if isRepairing { _ = try await RunLock.acquire(session) }
+      return try await session.withConnection { connection in
+        var derived = try Rebuild.run(isRepairing: isRepairing, on: connection)
+        let queue = try QueueRebuild.run(isRepairing: isRepairing, on: connection)
+        derived.isMended = isRepairing && !(derived.agrees && queue.agrees)
+        return Outcome(derived: derived, queue: queue)
+      }
     }
-    await session.close()
-    return outcome
   }
 }
 
@@ -74,6 +68,4 @@ extension RebuildRun.Outcome {
           : "All differences are mended.")
     return lines.joined(separator: "\n") + warning
   }
-
-  package var json: String { get throws { try MachineText.json(self) } }
 }

@@ -65,12 +65,7 @@ struct RunDocument: Encodable {
       String(decoding: data, as: UTF8.self).replacing(line, with: "\"exit_status\" : \(status.rawValue)").utf8)
   }
 
-  func write(to folder: ReportFolder) throws { try folder.write(try encoded(), as: "run.json") }
-
-  private func encoded() throws -> Data {
-    let encoder = JSONEncoder()
-    encoder.keyEncodingStrategy = .convertToSnakeCase
-    encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-    return try encoder.encode(self) + Data("\n".utf8)
+  func write(to folder: ReportFolder) throws {
+    try folder.write(Data("\(try MachineText.json(self))\n".utf8), as: "run.json")
   }
 }

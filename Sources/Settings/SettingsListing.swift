@@ -47,6 +47,4 @@ package struct SettingsListing: Sendable {
     for line in lines { table.add([line.key, line.value ?? "-", line.origin]) }
     return table.text(width: width)
   }
-
-  package var json: String { get throws { try MachineText.json(lines) } }
 }

@@ -1,6 +1,6 @@
 import ArgumentParser
+import AuditStore
 import Foundation
-import Glibc
 import Logging
 import NightAudit
 import Postgres
@@ -18,20 +18,21 @@ struct CommonOptions: ParsableArguments {
   )
   var quiet = false
 
-  @Flag(help: "Log more details.")
-  var verbose = false
+  @Flag(help: "Log more details.") var verbose = false
 
-  @Option(name: .customLong("log-format"), help: "How the log is written to standard error: text, logfmt or json.")
-  var logFormat = LogFormat.text
+  @Option(help: "How the log is written to standard error: text, logfmt or json.") var logFormat = LogFormat.text
+
+  @Flag(help: "Print JSON.") var json = false
 
   func validate() throws {
     if quiet, verbose { throw ValidationError("--quiet and --verbose contradict each other; give one of them.") }
   }
 
-  var logger: Logger {
-    logFormat.logger(quiet ? .error : (verbose ? .debug : .info)) { line in
-      Terminal.writeError(line)
-    }
+  var logger: Logger { logFormat.logger(quiet ? .error : (verbose ? .debug : .info)) { Terminal.writeError($0) } }
+
+  /// Prints a document with `--json`, else a text; nil prints nothing.
+  func show(_ document: some Encodable, _ text: @autoclosure () -> String?) throws {
+    if json { print(try MachineText.json(document)) } else if let text = text() { print(text) }
   }
 
   /// Loads the settings, and logs their warnings.
@@ -52,8 +53,7 @@ struct CommonOptions: ParsableArguments {
 
   func loader() throws -> SettingsLoader {
     let file = try EnvironmentFile.adopt()
-    return try SettingsLoader(
-      path: config, environment: ProcessInfo.processInfo.environment, environmentFile: file)
+    return try SettingsLoader(path: config, environment: ProcessInfo.processInfo.environment, environmentFile: file)
   }
 
   /// Runs a command's body with the settings; an error becomes a line on stderr and an exit status.
@@ -110,14 +110,9 @@ extension CommonOptions {
 
 /// Options of run, recheck and reconcile.
 struct AuditOptions: ParsableArguments {
-  @Option(help: ArgumentHelp("One day, in report.timeZone.", valueName: "day"))
-  var date: String?
-
-  @Option(help: ArgumentHelp("First day of the period.", valueName: "day"))
-  var since: String?
-
-  @Option(help: ArgumentHelp("Last day of the period, included.", valueName: "day"))
-  var until: String?
+  @Option(help: ArgumentHelp("One day, in report.timeZone.", valueName: "day")) var date: String?
+  @Option(help: ArgumentHelp("First day of the period.", valueName: "day")) var since: String?
+  @Option(help: ArgumentHelp("Last day of the period, included.", valueName: "day")) var until: String?
 
   @Option(
     help: ArgumentHelp("List this order only, if it was created in the period: see --date.", valueName: "order-id"))
@@ -126,8 +121,7 @@ struct AuditOptions: ParsableArguments {
   @Option(help: ArgumentHelp("List this user's orders of the period only: see --since.", valueName: "user-id"))
   var user: String?
 
-  @Option(help: ArgumentHelp("List orders of this product only.", valueName: "product-id"))
-  var product: String?
+  @Option(help: ArgumentHelp("List orders of this product only.", valueName: "product-id")) var product: String?
 
   @Option(
     help: ArgumentHelp(
@@ -135,25 +129,21 @@ struct AuditOptions: ParsableArguments {
   var app: String?
 
   @Option(
-    name: .customLong("as-of"),
     help: ArgumentHelp(
-      "The instant that the audit describes, such as 2026-11-20T03:00:00Z. Default: now.", valueName: "instant"))
-  var asOf: String?
+      "The instant that the audit describes, such as 2026-11-20T03:00:00Z. Default: now.", valueName: "instant"),
+    transform: OptionValue.instant)
+  var asOf: Instant?
 
-  @Option(help: ArgumentHelp("Write the report into this directory.", valueName: "dir"))
-  var out: String?
+  @Option(help: ArgumentHelp("Write the report into this directory.", valueName: "dir")) var out: String?
 
-  @Flag(
-    name: .customLong("dry-run"), help: "Do not ask Apple, change nothing, and print whether the night would be held.")
-  var dryRun = false
+  @Flag(help: "Do not ask Apple, change nothing, and print whether the night would be held.") var dryRun = false
 
-  @Flag(help: "Do not ask Apple; judge receipts offline where that is possible.")
-  var offline = false
+  @Flag(help: "Do not ask Apple; judge receipts offline where that is possible.") var offline = false
 
   @Option(
-    name: .customLong("max-duration"),
-    help: ArgumentHelp("Stop asking Apple after this long, such as 30m.", valueName: "duration"))
-  var maxDuration: String?
+    help: ArgumentHelp("Stop asking Apple after this long, such as 30m.", valueName: "duration"),
+    transform: OptionValue.duration)
+  var maxDuration: Reconciliation.Span?
 
   @Option(
     help: ArgumentHelp(
@@ -161,27 +151,17 @@ struct AuditOptions: ParsableArguments {
       valueName: "count"))
   var readers: Int?
 
-  @Flag(help: "Publish an implausible night, after a person has checked the held report.")
-  var accept = false
-
-  @Flag(help: "Print the summary as JSON.")
-  var json = false
+  @Flag(help: "Publish an implausible night, after a person has checked the held report.") var accept = false
 
   func validate() throws {
     if date != nil, since != nil || until != nil {
       throw ValidationError("--date is one day; give either --date or --since and --until.")
     }
-    if let maxDuration, DurationText.parse(maxDuration) == nil {
-      throw ValidationError(
-        "--max-duration \(maxDuration) is not a duration of at most 365000d; write a number and s, m, h or d, such as 30m."
-      )
-    }
     if let readers, !(1...64).contains(readers) { throw ValidationError("--readers \(readers) is not from 1 to 64.") }
-    try AuditOptions.requireInstant(asOf)
   }
 
   func request(_ settings: Settings, command: String) throws -> NightRequest {
-    var request = NightRequest(asOf: asOf.flatMap(AuditOptions.instant) ?? .now)
+    var request = NightRequest(asOf: asOf ?? .now)
     request.command = command
     request.isAccepted = accept
     let zone = settings.timeZone
@@ -208,18 +188,34 @@ struct AuditOptions: ParsableArguments {
     request.out = out
     request.isOffline = offline
     request.readers = readers
-    request.maxDuration = maxDuration.flatMap(DurationText.parse)
+    request.maxDuration = maxDuration
     return request
   }
 
-  /// RFC 3339, such as `2026-11-20T03:00:00Z` or with an offset.
-  static func instant(_ text: String) -> Instant? { Instant(asOf: text) }
+}
 
-  static func requireInstant(_ text: String?) throws {
-    guard let text, instant(text) == nil else { return }
+/// Parses the values of options.
+enum OptionValue {
+  /// RFC 3339, such as `2026-11-20T03:00:00Z` or with an offset.
+  @Sendable static func instant(_ text: String) throws -> Instant {
+    if let instant = Instant(asOf: text) { return instant }
     throw ValidationError(
-      "--as-of \(text) is not an instant from 1970 on; write 2026-11-20T03:00:00Z, or an offset such as +01:00 for the Z."
-    )
+      "not an instant from 1970 on; write 2026-11-20T03:00:00Z, or an offset such as +01:00 for the Z.")
+  }
+
+  @Sendable static func duration(_ text: String) throws -> Reconciliation.Span {
+    if let span = DurationText.parse(text) { return span }
+    throw ValidationError("not a duration of at most 365000d; write a number and s, m, h or d, such as 30m.")
+  }
+
+  @Sendable static func amount(_ text: String) throws -> String {
+    if FindingsFilter.isAmount(text) { return text }
+    throw ValidationError("not an amount; write major units with a point, such as 4.99.")
+  }
+
+  @Sendable static func currency(_ text: String) throws -> Currency {
+    if let currency = Currency(code: text.uppercased()) { return currency }
+    throw ValidationError("not a currency of ISO 4217; write a code such as USD.")
   }
 }
 

@@ -1,7 +1,7 @@
 import Postgres
 import Reconciliation
 
-package struct FindingsFilter: Sendable {
+package struct FindingsFilter: Hashable, Sendable {
   package enum State: String, CaseIterable, Sendable {
     case open
     case closed

@@ -227,8 +227,6 @@ package struct Explanation: Encodable, Sendable {
   package var proofs: [Proof]
   package var deliveries: [Delivery]
   package var events: [Moment]
-
-  package var json: String { get throws { try MachineText.json(self) } }
 }
 
 extension Instant: Encodable {

@@ -1,3 +1,4 @@
+import Auditing
 import Foundation
 import Publishing
 import Reconciliation
@@ -37,8 +38,7 @@ package struct OutcomeText {
     let findings = summary.findings
     lines.append(
       "Findings: \(grouped(findings.opening)) open before, \(grouped(findings.new)) new, \(grouped(findings.closed)) closed, "
-        + "\(grouped(findings.closing)) open now"
-    )
+        + "\(grouped(findings.closing)) open now")
     for kind in findings.openKinds {
       let count = findings.byKind[kind]?.findings ?? 0
       lines.append("  \(padded(kind.title, 32))\(leftPadded(grouped(count), 9))  \(findings.severityText(of: kind))")

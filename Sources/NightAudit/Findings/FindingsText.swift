@@ -82,39 +82,25 @@ package struct FindingsJSON: FindingsOutput {
     let reason: String
     let suggestedAction: String
     let history: [Event]
+  }
+}
 
-    init(_ stored: StoredFinding, asOf: Instant) {
-      let finding = stored.reported.finding
-      findingId = stored.reported.findingId
-      kind = finding.kind.rawValue
-      severity = finding.severity.rawValue
-      orderId = finding.orderId?.text
-      userId = finding.userId?.text
-      productId = finding.productId?.text
-      transactionId = finding.transactionId?.text
-      receiptId = finding.receiptId?.text
-      deliveryId = finding.deliveryId?.text
-      environment = finding.environment?.rawValue
-      currency = finding.currency?.code
-      amount = finding.amountInRiskCurrency?.decimalText
-      atStake = finding.atStake?.decimalText
-      atStakeUnknown = finding.isAmountAtRiskUnknown
-      occurredAt = finding.occurredAt?.text
-      daysSince = finding.occurredAt?.days(until: asOf)
-      paidAt = finding.paidAt?.text
-      deliveredAt = finding.deliveredAt?.text
-      firstSeen = stored.reported.firstSeen.text
-      lastSeen = stored.lastSeen.text
-      closedAt = stored.closedAt?.text
-      ageDays = stored.reported.firstSeen.days(until: asOf)
-      status = stored.reported.status
-      owner = stored.reported.owner
-      due = stored.reported.due
-      remark = stored.reported.remark
-      reason = finding.reason.text
-      suggestedAction = finding.suggestedAction
-      history = stored.history.map { Event(at: $0.at.text, event: $0.event, by: $0.actor, detail: $0.detail) }
-    }
+extension FindingsJSON.Document {
+  fileprivate init(_ stored: StoredFinding, asOf: Instant) {
+    let (reported, finding) = (stored.reported, stored.reported.finding)
+    self.init(
+      findingId: reported.findingId, kind: finding.kind.rawValue, severity: finding.severity.rawValue,
+      orderId: finding.orderId?.text, userId: finding.userId?.text, productId: finding.productId?.text,
+      transactionId: finding.transactionId?.text, receiptId: finding.receiptId?.text,
+      deliveryId: finding.deliveryId?.text, environment: finding.environment?.rawValue,
+      currency: finding.currency?.code, amount: finding.amountInRiskCurrency?.decimalText,
+      atStake: finding.atStake?.decimalText, atStakeUnknown: finding.isAmountAtRiskUnknown,
+      occurredAt: finding.occurredAt?.text, daysSince: finding.occurredAt?.days(until: asOf),
+      paidAt: finding.paidAt?.text, deliveredAt: finding.deliveredAt?.text, firstSeen: reported.firstSeen.text,
+      lastSeen: stored.lastSeen.text, closedAt: stored.closedAt?.text, ageDays: reported.firstSeen.days(until: asOf),
+      status: reported.status, owner: reported.owner, due: reported.due, remark: reported.remark,
+      reason: finding.reason.text, suggestedAction: finding.suggestedAction,
+      history: stored.history.map { .init(at: $0.at.text, event: $0.event, by: $0.actor, detail: $0.detail) })
   }
 }
 
@@ -142,8 +128,7 @@ package struct FindingsTable: FindingsOutput, ~Copyable {
     if stored.closedAt == nil { stake.add(finding) }
     let cells = columns.measure([
       String(reported.findingId.prefix(12)), finding.severity.rawValue, finding.kind.title,
-      (finding.orderId ?? finding.subject.id).text,
-      reported.stakeText,
+      (finding.orderId ?? finding.subject.id).text, reported.stakeText,
       finding.occurredAt.map { String($0.days(until: asOf)) } ?? "", String(reported.firstSeen.days(until: asOf)),
       stored.closedAt == nil ? reported.status : "gone", reported.owner ?? "",
       ([finding.reason.text] + (reported.remark.map { ["— \($0)"] } ?? [])).joined(separator: " "),
@@ -170,19 +155,8 @@ extension Instant {
   fileprivate func days(until later: Instant) -> Int64 { max(0, (later - self).wholeDays) }
 }
 
-/// The result of a decision as text.
 package struct DecisionText {
-  private let outcome: FindingsEditor.Outcome
-  private let isDryRun: Bool
-  private let undone: String?
-
-  package init(_ outcome: FindingsEditor.Outcome, isDryRun: Bool, undone: String? = nil) {
-    self.outcome = outcome
-    self.isDryRun = isDryRun
-    self.undone = undone
-  }
-
-  struct Document: Encodable {
+  package struct Document: Encodable {
     let changed: [String]
     let unchanged: [String]
     let dryRun: Bool
@@ -190,33 +164,25 @@ package struct DecisionText {
     let signOffsOfRuns: [String]?
   }
 
-  package var line: String {
-    func findings(_ ids: [String]) -> String { ids.count == 1 ? "1 finding" : "\(ids.count) findings" }
-    let changed = findings(outcome.changed)
-    if let undone {
-      let rest =
-        outcome.unchanged.isEmpty
-        ? "" : "; \(outcome.unchanged.count) were changed since and stay as they are"
-      let signOff =
-        outcome.signedRuns.isEmpty
-        ? "" : " and the sign-off of run \(outcome.signedRuns.map { String($0.prefix(8)) }.joined(separator: ", "))"
-      return "Change \(undone.prefix(8)): "
-        + (isDryRun
-          ? "would take back \(changed)\(signOff)\(rest). Nothing was changed."
-          : "took back \(changed)\(signOff)\(rest).")
-    }
-    let rest = outcome.unchanged.isEmpty ? "" : "; \(outcome.unchanged.count) had this value already"
-    if isDryRun { return "Would change \(changed)\(rest). Nothing was changed." }
-    let undo = outcome.changeId.map { " To take it back: night-audit findings undo \($0.prefix(8))" } ?? ""
-    return "Changed \(changed)\(rest).\(undo)"
-  }
+  package let document: Document
+  package let line: String
 
-  package var json: String {
-    get throws {
-      try MachineText.json(
-        Document(
-          changed: outcome.changed, unchanged: outcome.unchanged, dryRun: isDryRun,
-          changeId: undone ?? outcome.changeId, signOffsOfRuns: undone == nil ? nil : outcome.signedRuns))
+  package init(_ outcome: FindingsEditor.Outcome, isDryRun: Bool, undone: String? = nil) {
+    document = Document(
+      changed: outcome.changed, unchanged: outcome.unchanged, dryRun: isDryRun, changeId: undone ?? outcome.changeId,
+      signOffsOfRuns: undone == nil ? nil : outcome.signedRuns)
+    let changed = outcome.changed.count == 1 ? "1 finding" : "\(outcome.changed.count) findings"
+    let others = outcome.unchanged.isEmpty ? nil : outcome.unchanged.count
+    guard let undone else {
+      let rest = others.map { "; \($0) had this value already" } ?? ""
+      let undo = outcome.changeId.map { " To take it back: night-audit findings undo \($0.prefix(8))" } ?? ""
+      line = isDryRun ? "Would change \(changed)\(rest). Nothing was changed." : "Changed \(changed)\(rest).\(undo)"
+      return
     }
+    let rest = others.map { "; \($0) were changed since and stay as they are" } ?? ""
+    let runs = outcome.signedRuns.map { String($0.prefix(8)) }.joined(separator: ", ")
+    let all = changed + (runs.isEmpty ? "" : " and the sign-off of run \(runs)") + rest
+    line =
+      "Change \(undone.prefix(8)): " + (isDryRun ? "would take back \(all). Nothing was changed." : "took back \(all).")
   }
 }

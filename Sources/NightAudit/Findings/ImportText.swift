@@ -4,7 +4,6 @@ import Reconciliation
 import Reporting
 import Run
 
-/// The result of a workbook import as text.
 package struct ImportText {
   private let outcome: WorkbookImport.Outcome
   private let isDryRun: Bool
@@ -45,45 +44,22 @@ package struct ImportText {
     return "\"" + String(line.prefix(60)) + (line.count > 60 ? "…" : "") + "\""
   }
 
-  struct Document: Encodable {
-    struct Change: Encodable {
-      let sheet: String
-      let row: Int
-      let findingId: String
-      let column: String
-      let before: String?
-      let after: String?
-    }
-    struct Refusal: Encodable {
-      let sheet: String
-      let row: Int
-      let reason: String
-    }
-
+  package struct Document: Encodable {
     let asOf: String?
     let rows: Int
     let dryRun: Bool
     let changeId: String?
     let missingColumns: [String]
-    let changes: [Change]
-    let refusals: [Refusal]
+    let changes: [WorkbookImport.Outcome.Change]
+    let refusals: [WorkbookImport.Refusal]
     let signOff: [String: String]
   }
 
-  package var json: String {
-    get throws {
-      try MachineText.json(
-        Document(
-          asOf: outcome.writtenFor?.text, rows: outcome.rows, dryRun: isDryRun, changeId: outcome.changeId,
-          missingColumns: outcome.missingColumns,
-          changes: outcome.changes.map {
-            Document.Change(
-              sheet: $0.sheet, row: $0.row, findingId: $0.findingId, column: $0.column, before: $0.before,
-              after: $0.after)
-          },
-          refusals: outcome.refusals.map { Document.Refusal(sheet: $0.sheet, row: $0.row, reason: $0.reason) },
-          signOff: Dictionary(outcome.signOff.map { ($0.label, $0.text) }, uniquingKeysWith: { $1 })))
-    }
+  package var document: Document {
+    Document(
+      asOf: outcome.writtenFor?.text, rows: outcome.rows, dryRun: isDryRun, changeId: outcome.changeId,
+      missingColumns: outcome.missingColumns, changes: outcome.changes, refusals: outcome.refusals,
+      signOff: Dictionary(outcome.signOff.map { ($0.label, $0.text) }, uniquingKeysWith: { $1 }))
   }
 
   /// 1 when a row was refused: its finding does not exist or the row does not match it.

@@ -45,12 +45,7 @@ struct RowMerge {
 
     init(_ row: Row) {
       (sheet, number) = (row.sheet, row.number)
-      var hasher = Hasher()
-      hasher.combine(row.status)
-      hasher.combine(row.owner)
-      hasher.combine(row.remark)
-      hasher.combine(row.due)
-      entries = hasher.finalize()
+      entries = [row.status.map { ReadCell.text($0) }, row.owner, row.remark, row.due].hashValue
     }
   }
 
@@ -89,9 +84,7 @@ struct RowMerge {
     let remark = read.cells[FindingsSheet.remark]
     let status = read.cells[FindingsSheet.status]
     let due = read.cells[FindingsSheet.due]
-    func refuse(_ reason: String) {
-      outcome.refusals.append(WorkbookImport.Refusal(sheet: sheet, row: read.number, reason: reason))
-    }
+    func refuse(_ reason: String) { outcome.refusals.append(.init(sheet: sheet, row: read.number, reason: reason)) }
     guard let key = read.cells[FindingsSheet.key] else {
       // Rows that people added below the table, for notes or sums, have no finding.
       if status != nil || owner != nil { refuse("the row has no finding ID; restore it from the report") }
@@ -117,9 +110,8 @@ struct RowMerge {
     let place = Place(row)
     if let first = seen[findingId] {
       if first.entries != place.entries {
-        refuse(
-          "finding \(findingId.prefix(40)) is also on row \(first.number) of \(first.sheet), with other entries; keep one of them"
-        )
+        let place = "row \(first.number) of \(first.sheet)"
+        refuse("finding \(findingId.prefix(40)) is also on \(place), with other entries; keep one of them")
       }
       return
     }
@@ -186,20 +178,16 @@ struct RowMerge {
   }
 
   private mutating func refuse(_ row: Row, _ reason: String) {
-    outcome.refusals.append(WorkbookImport.Refusal(sheet: row.sheet, row: row.number, reason: reason))
+    outcome.refusals.append(.init(sheet: row.sheet, row: row.number, reason: reason))
   }
 
   // MARK: - Cells
 
   /// The merge on which all candidate runs agree; `conflict` where they differ.
-  private static func merged<Value: Hashable & Sendable>(
-    sheet: Value, now: Value, before: [Value], isEmpty: Bool
-  ) -> PeopleColumnMerge<Value> {
-    let merged = before.map { PeopleColumnMerge(sheet: sheet, now: now, before: $0, isEmpty: isEmpty) }
-    guard let first = merged.first else {
-      return PeopleColumnMerge(sheet: sheet, now: now, before: nil, isEmpty: isEmpty)
-    }
-    return merged.allSatisfy { $0 == first } ? first : .conflict
+  private static func merged(sheet: String?, now: String?, before: [String?]) -> PeopleColumnMerge<String?> {
+    let befores: [String??] = before.isEmpty ? [.none] : before.map { .some($0) }
+    let merged = befores.map { PeopleColumnMerge(sheet: sheet, now: now, before: $0, isEmpty: sheet == nil) }
+    return merged.allSatisfy { $0 == merged[0] } ? merged[0] : .conflict
   }
 
   private mutating func mergeStatus(_ row: Row, now: People, before: [People]) {
@@ -212,8 +200,7 @@ struct RowMerge {
     if status == .accepted, now.status != FindingStatus.accepted.rawValue {
       return refuse(row, "an acceptance needs a limit; use night-audit findings accept --until DATE or --amount AMOUNT")
     }
-    let merged = RowMerge.merged(
-      sheet: status.rawValue, now: now.status, before: before.map(\.status), isEmpty: false)
+    let merged = RowMerge.merged(sheet: status.rawValue, now: now.status, before: before.map { $0.status })
     apply(merged, row, "status", now: now.status) { _ in .status(status) }
   }
 
@@ -225,8 +212,7 @@ struct RowMerge {
       let wanted = try plain(cell?.entry(column) ?? "")
       // Values stored before these rules, or by SQL, are normalised so that they compare equal to the returned cell.
       func same(_ stored: String?) -> String? { stored.flatMap { (try? plain($0)) ?? $0 } }
-      let merged = RowMerge.merged(
-        sheet: wanted, now: same(now), before: before.map { same($0) }, isEmpty: wanted == nil)
+      let merged = RowMerge.merged(sheet: wanted, now: same(now), before: before.map { same($0) })
       apply(merged, row, column, now: now, decision)
     } catch {
       refuse(row, error.description)
@@ -249,17 +235,6 @@ struct RowMerge {
         row,
         "the \(column) was changed elsewhere since this workbook was written, to \(RowMerge.quoted(now)); "
           + "settle it with night-audit findings")
-    }
-  }
-
-  private mutating func apply(
-    _ merged: PeopleColumnMerge<String>, _ row: Row, _ column: String, now: String?,
-    _ decision: (String?) -> FindingDecision
-  ) {
-    switch merged {
-    case .keep: return
-    case .take(let value): apply(.take(Optional(value)), row, column, now: now, decision)
-    case .conflict: apply(PeopleColumnMerge<String?>.conflict, row, column, now: now, decision)
     }
   }
 

@@ -8,15 +8,15 @@ import Settings
 import Spreadsheet
 
 /// Imports finance's entries by finding ID; ``PeopleColumnMerge`` tells edited cells from unchanged ones.
-package struct WorkbookImport: Sendable {
-  package struct Refusal: Hashable, Sendable {
+package enum WorkbookImport {
+  package struct Refusal: Encodable, Hashable, Sendable {
     package var sheet: String
     package var row: Int
     package var reason: String
   }
 
   package struct Outcome: Sendable {
-    package struct Change: Hashable, Sendable {
+    package struct Change: Encodable, Hashable, Sendable {
       package var sheet: String
       package var row: Int
       package var findingId: String
@@ -38,25 +38,12 @@ package struct WorkbookImport: Sendable {
     package var missingColumns: [String] = []
   }
 
-  private let path: String
-  private let editor: FindingsEditor
-  private let actor: String
-  private let now: Instant
-  private let acceptsIncomplete: Bool
-
-  package init(
-    path: String, settings: Settings, by actor: String, now: Instant, acceptsIncomplete: Bool = false
-  ) {
-    self.acceptsIncomplete = acceptsIncomplete
-    self.path = path
-    self.actor = actor
-    self.now = now
-    editor = FindingsEditor(settings: settings, now: now)
-  }
-
   /// Applies all changes in one transaction. Throws `WorkbookReadError`, `PostgresError`, `SchemaError`.
-  package func run(isDryRun: Bool) async throws -> Outcome {
-    try await editor.withDatabase(isDryRun ? .snapshot : .readWrite) { connection in
+  package static func run(
+    _ path: String, _ settings: Settings, by actor: String, now: Instant, acceptsIncomplete: Bool, isDryRun: Bool
+  ) async throws -> Outcome {
+    let editor = FindingsEditor(settings: settings, now: now)
+    return try await editor.withDatabase(isDryRun ? .snapshot : .readWrite) { connection in
       let reader = try WorkbookReader(path: path)
       let origin = try WorkbookOrigin(of: reader, on: connection)
       var merge = RowMerge(written: origin.runs.map(\.written))

@@ -102,10 +102,8 @@ extension WorkbookOrigin.Run {
       let missing = period.flatMap { WorkbookOrigin.missingDays(of: $0, in: zone, at: asOf) }
       return WorkbookOrigin.Run(
         written: RowMerge.Written(
-          runId: try row.text(0), asOf: asOf,
-          newestEvent: try row.optionalInt64(2), began: try row.timestamp(3)),
-        summary: try row.optionalText(4), day: until, isPublished: try row.bool(6),
-        content: try row.optionalText(7),
+          runId: try row.text(0), asOf: asOf, newestEvent: try row.optionalInt64(2), began: try row.timestamp(3)),
+        summary: try row.optionalText(4), day: until, isPublished: try row.bool(6), content: try row.optionalText(7),
         incompleteReasons: [missing].compactMap(\.self) + (try row.textArray(8).compactMap { $0 }))
     }
   }

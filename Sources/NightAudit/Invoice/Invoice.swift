@@ -41,8 +41,6 @@ package struct Invoice: Encodable, Sendable {
     text.wholeMatch(of: /M[0-9A-Z]{7,30}/) != nil
   }
 
-  package var json: String { get throws { try MachineText.json(self) } }
-
   package func text(_ settings: Settings) -> String {
     let time = LocalTimeText(zone: settings.timeZone, name: settings.timeZoneName)
     var lines = [

@@ -6,8 +6,7 @@ import Run
 import Settings
 
 /// Looks one invoice up at Apple and finds its orders here. Changes nothing.
-package struct InvoiceRun: Sendable {
-  /// Apple knows no such order. Exit status 1.
+package enum InvoiceRun {
   struct Unknown: RunEndingError, CustomStringConvertible {
     var exitStatus: ExitStatus { .nothingThere }
     var orderId: String
@@ -21,7 +20,6 @@ package struct InvoiceRun: Sendable {
     }
   }
 
-  /// Apple did not answer. Exit status 3.
   struct Unanswered: RunEndingError, CustomStringConvertible {
     var exitStatus: ExitStatus { .incomplete }
     var orderId: String
@@ -36,13 +34,9 @@ package struct InvoiceRun: Sendable {
     }
   }
 
-  private let settings: Settings
-
-  package init(settings: Settings) { self.settings = settings }
-
-  package func invoice(_ orderId: String, asOf: Instant) async throws -> Invoice {
+  package static func invoice(_ orderId: String, _ settings: Settings, asOf: Instant) async throws -> Invoice {
     let apps = settings.apps.filter { settings.effectiveChannel(of: $0) == .serverApi }
-    guard let first = apps.first else {
+    if apps.isEmpty {
       throw ConfigurationError(
         key: "app.\(settings.apps.first?.name ?? "app").privateKeyFile",
         problem: """
@@ -52,18 +46,13 @@ package struct InvoiceRun: Sendable {
           """)
     }
     let transport = HTTPTransport(timeout: settings.timeout, concurrency: settings.concurrency)
-    do {
-      let invoice = try await ask(orderId, of: first, apps, transport, asOf: asOf)
-      await transport.shutdown()
-      return invoice
-    } catch {
-      await transport.shutdown()
-      throw error
+    return try await finally({ await transport.shutdown() }) {
+      try await ask(orderId, of: apps, settings, transport, asOf: asOf)
     }
   }
 
-  private func ask(
-    _ orderId: String, of first: Settings.App, _ apps: [Settings.App], _ transport: HTTPTransport, asOf: Instant
+  private static func ask(
+    _ orderId: String, of apps: [Settings.App], _ settings: Settings, _ transport: HTTPTransport, asOf: Instant
   ) async throws -> Invoice {
     let roots = try AppleClients.roots(settings) ?? TrustedRoots.none
     for app in apps {
@@ -74,20 +63,14 @@ package struct InvoiceRun: Sendable {
       case .unanswered(let silence): throw Unanswered(orderId: orderId, app: app.name, detail: silence.detail)
       case .fault(let fault): throw ConfigurationError(key: "app.\(app.name)", problem: fault.message)
       case .found(let transactions):
-        return try await invoice(orderId, app, transactions, notBelieved: answer.refused, asOf: asOf)
+        let ids = transactions.flatMap { [$0.fact.transactionId, $0.fact.originalTransactionId].compactMap(\.self) }
+        let orders = try await Explain(settings: settings).orders(behind: ids.map { Identifier($0) }, asOf: asOf)
+        return Invoice(
+          appleOrderId: orderId, app: app.name, asOf: asOf,
+          transactions: transactions.map { Invoice.Transaction($0.fact, orders) }, notBelieved: answer.refused)
       }
     }
     throw Unknown(orderId: orderId, apps: apps.map(\.name))
-  }
-
-  private func invoice(
-    _ orderId: String, _ app: Settings.App, _ transactions: [AppleTransaction], notBelieved: Int, asOf: Instant
-  ) async throws -> Invoice {
-    let ids = transactions.flatMap { [$0.fact.transactionId, $0.fact.originalTransactionId].compactMap(\.self) }
-    let orders = try await Explain(settings: settings).orders(behind: ids.map { Identifier($0) }, asOf: asOf)
-    return Invoice(
-      appleOrderId: orderId, app: app.name, asOf: asOf,
-      transactions: transactions.map { Invoice.Transaction($0.fact, orders) }, notBelieved: notBelieved)
   }
 }
 

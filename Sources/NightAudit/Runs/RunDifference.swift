@@ -8,46 +8,55 @@ import SalesStore
 
 /// The changes between two runs, with their reasons.
 package struct RunDifference: Sendable {
-  package struct Total: Sendable {
-    package var currency: String
-    package var disposition: String
-    package var before: String?
-    package var after: String?
+  package struct Document: Encodable, Sendable {
+    struct Total: Encodable, Sendable {
+      let currency: String
+      let disposition: String
+      let from: String?
+      let to: String?
+    }
+
+    struct Change: Encodable, Sendable {
+      let findingId: String
+      let kind: String
+      let severity: String
+      let subject: String
+      let orderId: String?
+      /// `opened`, `reopened` or `closed`.
+      let event: String
+      let asOf: Instant
+      /// Facts that arrived between the two runs, oldest first.
+      var reasons: [String] = []
+    }
+
+    struct Answers: Encodable, Sendable {
+      let channel: String
+      let outcome: String
+      let count: Int64
+    }
+
+    /// Facts that arrived between the runs; `revocations` of the evidence report a refund.
+    struct Facts: Encodable, Sendable {
+      let answers: [Answers]
+      let evidence: Int64
+      let revocations: Int64
+      let decisions: Int64
+    }
+
+    let from: PastRun.Document
+    let to: PastRun.Document
+    let configurationChanged: Bool
+    let timeZoneChanged: Bool
+    let totals: [Total]
+    /// Prior-period adjustments to days that the first run had reported.
+    let adjustments: [AdjustmentText]
+    var findings: [Change]
+    let facts: Facts
   }
 
-  package struct Change: Sendable {
-    package var findingId: String
-    package var kind: String
-    package var severity: String
-    package var subject: String
-    package var orderId: String?
-    /// `opened`, `reopened` or `closed`.
-    package var event: String
-    package var at: Instant
-    /// Facts that arrived between the two runs, oldest first.
-    package var reasons: [String]
-  }
-
-  package struct Answers: Sendable {
-    package var channel: String
-    package var outcome: String
-    package var count: Int64
-  }
-
-  package var first: PastRun
-  package var second: PastRun
-  package var totals: [Total]
-  /// Prior-period adjustments to days that the first run had reported.
-  package var adjustments: [Adjustment]
-  package var findings: [Change]
-  package var answers: [Answers]
-  /// Facts about transactions that arrived between the runs; `revocations` of them report a refund.
-  package var evidence: Int64
-  package var revocations: Int64
-  package var decisions: Int64
-
-  package var configurationChanged: Bool { first.configuration != second.configuration }
-  package var timeZoneChanged: Bool { first.timeZone != second.timeZone }
+  let first: PastRun
+  let second: PastRun
+  package private(set) var document: Document
 
   init(
     from first: PastRun, to second: PastRun, sales: SalesRows, shop: borrowing BlockingConnection,
@@ -56,17 +65,28 @@ package struct RunDifference: Sendable {
     self.first = first
     self.second = second
     let between = Between(first, second)
-    totals = try RunDifference.totals(first, second, connection)
-    adjustments = Adjustment.between(
+    let adjustments = Adjustment.between(
       try RunDifference.statements(first, connection), try RunDifference.statements(second, connection))
-    answers = try connection.execute(
+    document = Document(
+      from: first.document, to: second.document, configurationChanged: first.configuration != second.configuration,
+      timeZoneChanged: first.period.timeZone != second.period.timeZone,
+      totals: try RunDifference.totals(first, second, connection), adjustments: adjustments.map { AdjustmentText($0) },
+      findings: try RunDifference.changes(from: first, to: second, connection),
+      facts: try RunDifference.facts(between, first, second, connection))
+    try explainFindings(between, sales, shop: shop, connection)
+  }
+
+  private static func facts(
+    _ between: Between, _ first: PastRun, _ second: PastRun, _ connection: borrowing BlockingConnection
+  ) throws(PostgresError) -> Document.Facts {
+    let answers = try connection.execute(
       """
       SELECT channel, outcome, count(*) FROM \(ForgottenRun.tableWithCorrectedAsOf("answers", ["run_id", "channel", "outcome"])) e
       WHERE \(between.condition)
       GROUP BY channel, outcome ORDER BY channel, outcome
       """, between.parameters
     ).map { row throws(PostgresError) in
-      Answers(channel: try row.text(0), outcome: try row.text(1), count: try row.int64(2))
+      Document.Answers(channel: try row.text(0), outcome: try row.text(1), count: try row.int64(2))
     }
     let facts = try connection.execute(
       """
@@ -74,15 +94,13 @@ package struct RunDifference: Sendable {
       WHERE \(between.condition)
       """, between.parameters
     ).single()
-    evidence = try facts.int64(0)
-    revocations = try facts.int64(1)
-    decisions = try connection.execute(
+    let decisions = try connection.execute(
       """
       SELECT count(*) FROM night_audit.finding_events e WHERE run_id IS NULL AND recorded_at > $1 AND recorded_at <= $2
       """, [.timestamp(first.startedAt.microseconds), .timestamp(second.startedAt.microseconds)]
     ).single().int64(0)
-    findings = try RunDifference.changes(from: first, to: second, connection)
-    try explainFindings(between, sales, shop: shop, connection)
+    return Document.Facts(
+      answers: answers, evidence: try facts.int64(0), revocations: try facts.int64(1), decisions: decisions)
   }
 
   /// Selects rows dated after the first as-of, up to the second; for equal as-ofs, rows of the second run.
@@ -102,12 +120,12 @@ package struct RunDifference: Sendable {
     _ run: PastRun, _ connection: borrowing BlockingConnection
   ) throws(PostgresError) -> [String: DayTotals.Sums] {
     try ReportedDays.statements(
-      of: .upTo(run.until), asOf: run.asOf, timeZone: run.timeZone, on: connection)
+      of: .upTo(run.period.until), asOf: run.asOf, timeZone: run.period.timeZone, on: connection)
   }
 
   private static func totals(
     _ first: PastRun, _ second: PastRun, _ connection: borrowing BlockingConnection
-  ) throws(PostgresError) -> [Total] {
+  ) throws(PostgresError) -> [Document.Total] {
     try connection.execute(
       """
       SELECT currency, disposition, a.amount::text, b.amount::text
@@ -116,17 +134,17 @@ package struct RunDifference: Sendable {
       ORDER BY currency, disposition
       """, [.text(first.runId), .text(second.runId)]
     ).map { row throws(PostgresError) in
-      Total(
-        currency: try row.text(0), disposition: try row.text(1), before: try row.optionalText(2),
-        after: try row.optionalText(3))
+      Document.Total(
+        currency: try row.text(0), disposition: try row.text(1), from: try row.optionalText(2),
+        to: try row.optionalText(3))
     }
   }
 
   /// Reads changes as-of by as-of: the newest run of an as-of counts, and forgotten runs do not.
   private static func changes(
     from first: PastRun, to second: PastRun, _ connection: borrowing BlockingConnection
-  ) throws(PostgresError) -> [Change] {
-    let rows = try connection.execute(
+  ) throws(PostgresError) -> [Document.Change] {
+    try connection.execute(
       """
       WITH events AS (
         SELECT e.finding_id, e.as_of, (e.as_of, r.started_at) > ($1, $2) AS is_later, e.event_id, e.event <> 'closed' AS is_open
@@ -151,27 +169,25 @@ package struct RunDifference: Sendable {
       [
         .timestamp(first.asOf.microseconds), .timestamp(first.startedAt.microseconds),
         .timestamp(second.asOf.microseconds), .timestamp(second.startedAt.microseconds),
-      ])
-    var changes: [Change] = []
-    for row in rows {
-      changes.append(
-        Change(
-          findingId: try row.text(0), kind: try row.text(1), severity: try row.text(2), subject: try row.text(3),
-          orderId: try row.optionalText(4), event: try row.text(5), at: Instant(microseconds: try row.timestamp(6)),
-          reasons: []))
+      ]
+    ).map { row throws(PostgresError) in
+      Document.Change(
+        findingId: try row.text(0), kind: try row.text(1), severity: try row.text(2), subject: try row.text(3),
+        orderId: try row.optionalText(4), event: try row.text(5), asOf: Instant(microseconds: try row.timestamp(6)))
     }
-    return changes
   }
 
   private mutating func explainFindings(
     _ between: Between, _ sales: SalesRows, shop: borrowing BlockingConnection,
     _ connection: borrowing BlockingConnection
   ) throws(PostgresError) {
-    if findings.isEmpty { return }
-    let ids = Set(findings.map(\.findingId)).sorted()
+    if document.findings.isEmpty { return }
+    let ids = Set(document.findings.map(\.findingId)).sorted()
     var reasons = try ChangeReasons(
       findingIds: ids, condition: between.condition, parameters: between.parameters, withClaims: true, on: connection)
     try reasons.add(ids, after: first.asOf, upTo: second.asOf, sales: sales, shop: shop, on: connection)
-    for index in findings.indices { findings[index].reasons = reasons[findings[index].findingId] }
+    for index in document.findings.indices {
+      document.findings[index].reasons = reasons[document.findings[index].findingId]
+    }
   }
 }

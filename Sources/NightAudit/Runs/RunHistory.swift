@@ -6,14 +6,10 @@ import Run
 import SalesStore
 import Settings
 
-package struct RunHistory: Sendable {
-  private let settings: Settings
-
-  package init(settings: Settings) { self.settings = settings }
-
+package enum RunHistory {
   /// The newest runs, newest first. Throws `PostgresError`, `SchemaError`.
-  package func list(limit: Int) async throws -> [PastRun] {
-    try await withSnapshot { connection in
+  package static func list(_ settings: Settings, limit: Int) async throws -> [PastRun] {
+    try await withSnapshot(settings) { connection in
       try connection.execute(
         "SELECT \(PastRun.columns) FROM night_audit.runs ORDER BY \(ForgottenRun.ran("runs")) DESC, run_id LIMIT $1",
         [.int(Int64(limit))]
@@ -22,13 +18,13 @@ package struct RunHistory: Sendable {
   }
 
   /// Compares two runs, the earlier as-of first. Throws `RunsError`, `PostgresError`, `SchemaError`.
-  package func difference(_ first: String, _ second: String) async throws -> RunDifference {
-    let settings = settings
-    return try await withBlockingThread { scope in
+  package static func difference(_ settings: Settings, _ first: String, _ second: String) async throws -> RunDifference
+  {
+    try await withBlockingThread { scope in
       let own = try scope.connect(settings.databaseURL, applicationName: "night-audit runs")
       try Migrator.requireCurrent(own)
       try own.begin(.snapshot)
-      let runs = [try RunHistory.find(first, own), try RunHistory.find(second, own)]
+      let runs = [try find(first, own), try find(second, own)]
         .sorted { ($0.asOf, $0.startedAt) < ($1.asOf, $1.startedAt) }
       let shop = try SalesStore.open(settings, scope, applicationName: "night-audit runs")
       let sales = try SalesRows(schema: settings.salesSchema)
@@ -39,10 +35,8 @@ package struct RunHistory: Sendable {
   }
 
   /// Finds a run, with or without a report. Throws `RunsError`, `PostgresError`, `SchemaError`.
-  package func find(_ name: String) async throws -> PastRun {
-    try await withSnapshot { connection in
-      try RunHistory.find(name, needsReport: false, connection)
-    }
+  static func find(_ name: String, _ settings: Settings) async throws -> PastRun {
+    try await withSnapshot(settings) { try find(name, needsReport: false, $0) }
   }
 
   private static func find(
@@ -65,24 +59,13 @@ package struct RunHistory: Sendable {
     let found = try rows.map { row throws(PostgresError) in try PastRun(row) }
     if found.count > 1 { throw RunsError.ambiguous(name) }
     guard let run = found.first else { throw RunsError.unknown(name) }
-    if needsReport, run.isComplete == nil { throw RunsError.unfinished(name, exitStatus: run.exitStatus) }
+    if needsReport, run.complete == nil { throw RunsError.unfinished(name, exitStatus: run.exitStatus) }
     return run
   }
 
-  private func withSnapshot<Result: Sendable>(
-    _ body: @Sendable (borrowing BlockingConnection) throws -> Result
+  private static func withSnapshot<Result: Sendable>(
+    _ settings: Settings, _ body: @Sendable (borrowing BlockingConnection) throws -> Result
   ) async throws -> Result {
-    let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit runs")
-    do {
-      let result = try await session.withConnection { connection in
-        try Migrator.requireCurrent(connection)
-        return try connection.transaction(.snapshot, body)
-      }
-      await session.close()
-      return result
-    } catch {
-      await session.close()
-      throw error
-    }
+    try await settings.withStore("night-audit runs") { try await $0.transaction(.snapshot, body) }
   }
 }

@@ -9,49 +9,34 @@ import Run
 import Settings
 
 /// `runs forget`: takes back a run that had a wrong as-of.
-package struct RunUndo: Sendable {
-  private let settings: Settings
-  private let logger: Logger
-
-  package init(settings: Settings, logger: Logger) {
-    self.settings = settings
-    self.logger = logger
-  }
-
+package enum RunUndo {
   package struct Outcome: Sendable {
-    let run: PastRun
-    let summary: ForgottenRun.Summary
-    let latest: String?
-
-    package var text: String {
-      let lines = [
-        "Forgot run \(run.runId) as of \(run.asOf.text).",
-        "Findings: \(summary.reopened) open again, \(summary.removed) removed, \(summary.closedAgain) closed again.",
-        "latest points to \(latest ?? "nothing").",
-      ]
-      let remedy = UncoveredDays.remedy(summary.uncovered).map { "Beware: \($0)" }
-      return (lines + [remedy].compactMap { $0 }).joined(separator: "\n")
-    }
-
-    struct Document: Encodable {
+    package struct Document: Encodable, Sendable {
       let runId: String
       let findings: ForgottenRun.Summary
       let latest: String?
     }
 
-    package var json: String {
-      get throws { try MachineText.json(Document(runId: run.runId, findings: summary, latest: latest)) }
+    package let document: Document
+    package let text: String
+
+    fileprivate init(_ run: PastRun, _ summary: ForgottenRun.Summary, latest: String?) {
+      document = Document(runId: run.runId, findings: summary, latest: latest)
+      let remedy = UncoveredDays.remedy(summary.uncovered).map { "\nBeware: \($0)" }
+      text = """
+        Forgot run \(run.runId) as of \(run.asOf.text).
+        Findings: \(summary.reopened) open again, \(summary.removed) removed, \(summary.closedAgain) closed again.
+        latest points to \(latest ?? "nothing").\(remedy ?? "")
+        """
     }
   }
 
   /// Takes a run back under the run lock.
-  package func forget(_ name: String) async throws -> Outcome {
-    let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit runs forget")
-    do {
-      try await session.withConnection { try Migrator.requireCurrent($0) }
+  package static func forget(_ name: String, _ settings: Settings, logger: Logger) async throws -> Outcome {
+    try await settings.withStore("night-audit runs forget") { session in
       _ = try await RunLock.acquire(session)
       let waiting = try await PublicationSettlement(logger: logger).settle(session)
-      let run = try await RunHistory(settings: settings).find(name)
+      let run = try await RunHistory.find(name, settings)
       if run.isForgotten { throw RunsError.forgotten(name) }
       let folders = ReportDirectory(
         directory: ReportFolder.absolute(settings.reportDirectory),
@@ -63,17 +48,13 @@ package struct RunUndo: Sendable {
         }
         let summary = try ForgottenRun.forget(runId: run.runId, on: connection)
         // Folders last and before the commit: an interrupted command can be repeated, and removes nothing too early.
-        if run.isNightly { try folders.forget(night: run.until, ofRun: run.runId, madeAsOf: run.asOf) }
+        if run.nightly { try folders.forget(night: run.period.until, ofRun: run.runId, madeAsOf: run.asOf) }
         if let directory = summary.directory {
           try folders.forget(apart: directory, ofRun: run.runId, madeAsOf: run.asOf)
         }
         return summary
       }
-      await session.close()
-      return Outcome(run: run, summary: summary, latest: folders.latest)
-    } catch {
-      await session.close()
-      throw error
+      return Outcome(run, summary, latest: folders.latest)
     }
   }
 }

@@ -34,9 +34,9 @@ package struct RunVerification: Sendable {
   }
 
   private static func definitions(_ settings: Settings) async throws -> [Check] {
-    let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit verify")
-    let differences = try await session.withConnection { try SchemaDefinitions().differences($0) }
-    await session.close()
+    let differences = try await settings.withStore("night-audit verify") { session in
+      try await session.withConnection { try SchemaDefinitions().differences($0) }
+    }
     if differences.isEmpty { return [Check("tables, functions, triggers, views, owners and rights of the schema")] }
     return differences.map { Check($0.object, problem: $0.description) }
   }
@@ -57,14 +57,13 @@ package struct RunVerification: Sendable {
         recorded.isShown && recorded.isInReports
           && recorded.places(in: reportsPath).contains { RunVerification.resolved($0) == path }
       }
-      return try trail.checks.map(Check.init)
-        + RunVerification.origin(report, ownedBy: owner?.runId, trail, connection)
+      return try trail.checks.map(Check.init) + RunVerification.origin(report, ownedBy: owner?.runId, trail, connection)
     }
   }
 
   /// Verifies a recorded run, named as on the command line, and its report.
   package init(run name: String, _ settings: Settings) async throws {
-    let run = try await RunHistory(settings: settings).find(name)
+    let run = try await RunHistory.find(name, settings)
     let reportsPath = ReportFolder.absolute(settings.reportDirectory)
     let (recorded, entries, content, removed, successors) = try await RunVerification.looking(settings) { connection in
       let trail = try TrailVerification(entriesOn: connection)
@@ -82,7 +81,7 @@ package struct RunVerification: Sendable {
     guard let folder = run.directory else { throw RunsError.unfinished(name, exitStatus: run.exitStatus) }
     var path = ReportFolder.absolute(folder)
     var report = ReportVerification(directory: path)
-    let put = RecordedReport(runId: run.runId, directory: path, isNightly: run.isNightly, isShown: true)
+    let put = RecordedReport(runId: run.runId, directory: path, isNightly: run.nightly, isShown: true)
     if report.content == nil {
       for place in put.places(in: reportsPath).dropFirst() {
         let moved = ReportVerification(directory: place)
@@ -110,27 +109,15 @@ package struct RunVerification: Sendable {
         isRemoved
         ? "which was removed after report.retention"
         : run.isGone ? "which a forgotten run had replaced" : "which was never published, or was taken back"
-      let isOwed = run.isComplete != nil && !isRemoved && !run.isGone
-      checks.append(
-        isOwed ? Check("report of \(path)", problem: "is missing") : Check("report of \(path), \(why)"))
+      let isOwed = run.complete != nil && !isRemoved && !run.isGone
+      checks.append(isOwed ? Check("report of \(path)", problem: "is missing") : Check("report of \(path), \(why)"))
     }
   }
 
   private static func looking<Result: Sendable>(
     _ settings: Settings, _ body: @escaping @Sendable (borrowing BlockingConnection) throws -> Result
   ) async throws -> Result {
-    let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit verify")
-    do {
-      let result = try await session.transaction(.snapshot) { connection in
-        try Migrator.requireCurrent(connection)
-        return try body(connection)
-      }
-      await session.close()
-      return result
-    } catch {
-      await session.close()
-      throw error
-    }
+    try await settings.withStore("night-audit verify") { try await $0.transaction(.snapshot, body) }
   }
 
   private static func origin(
@@ -177,9 +164,7 @@ package struct RunVerification: Sendable {
   }
 
   /// The fault of a report's content; nil for none. The digest that the run recorded first counts.
-  static func problem(
-    ofContent content: String?, recorded: String?, _ entries: [TrailEntry.Content]
-  ) -> String? {
+  static func problem(ofContent content: String?, recorded: String?, _ entries: [TrailEntry.Content]) -> String? {
     if entries.contains(where: { $0.kind == .forgotten }) {
       return "the run was forgotten, so its report is no longer valid"
     }
@@ -209,20 +194,17 @@ package struct RunVerification: Sendable {
     }.joined(separator: "\n")
   }
 
-  struct Document: Encodable {
+  package struct Document: Encodable {
     let directory: String?
     let proven: Bool
     let first: String?
     let checks: [Check]
   }
 
-  package var json: String {
-    get throws {
-      try MachineText.json(
-        Document(
-          directory: directory, proven: exitStatus == .complete,
-          first: first.map { "\($0.subject): \($0.problem ?? "")" }, checks: checks))
-    }
+  package var document: Document {
+    Document(
+      directory: directory, proven: exitStatus == .complete,
+      first: first.map { "\($0.subject): \($0.problem ?? "")" }, checks: checks)
   }
 }
 

@@ -34,13 +34,10 @@ extension NightRun {
   package func gross(year: Int, asOf: Instant) async throws -> YearGross {
     let zone = ReportZone(settings.tieOut.timeZoneName)
     let vendors = settings.appStoreConnect.vendorNumbers
-    let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit tie-out")
-    let gross = try await session.withConnection {
-      try YearGross.read(
-        year: year, today: zone?.day(of: asOf) ?? ReportDay(number: 0), vendors: vendors, on: $0)
+    let today = zone?.day(of: asOf) ?? ReportDay(number: 0)
+    return try await settings.withStore("night-audit tie-out") { session in
+      try await session.withConnection { try YearGross.read(year: year, today: today, vendors: vendors, on: $0) }
     }
-    await session.close()
-    return gross
   }
 
   /// Fetches reports now and compares them once the night's orders are judged. A failure fails no night.
@@ -94,9 +91,7 @@ extension NightRun {
     }
   }
 
-  private func storedTieOut(
-    _ scope: BlockingScope, _ request: NightRequest, problem: String?
-  ) -> ReportSupplement {
+  private func storedTieOut(_ scope: BlockingScope, _ request: NightRequest, problem: String?) -> ReportSupplement {
     do {
       let connection = try scope.connect(settings.databaseURL, applicationName: "night-audit tie-out")
       return try SalesStore.restartingOnce(settings, scope) { _ in
@@ -126,8 +121,7 @@ extension NightRun {
     }
     return TieOutSettings(
       connect: try connect.privateKeyFile.map { _ in try TieOutSettings.Connect(connect) }, folder: raw.folder,
-      zone: zone,
-      trailingDays: min(raw.trailingDays, AskingPlan.longestWindow), keepRaw: raw.keepRaw,
+      zone: zone, trailingDays: min(raw.trailingDays, AskingPlan.longestWindow), keepRaw: raw.keepRaw,
       lookback: settings.lookback, alertUnits: raw.alertUnits,
       apps: settings.apps.map { Scope.App(name: $0.name, bundleId: $0.bundleId, sku: $0.sku) },
       salesSchema: settings.salesSchema, timeout: settings.timeout)

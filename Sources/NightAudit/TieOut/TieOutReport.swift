@@ -51,23 +51,16 @@ struct TieOutReport: Sendable {
     let unreadable = try ConnectReportTable.unreadableDays(asOf: record.asOf, on: connection)
     report.undecidedWeeks = TieOutTotals.weeks(around: unreadable).filter { $0 >= firstWeek }
     report.record = record
-    report.periods = try TieOutTable.periods(
-      endedBy: record.days.upperBound, asOf: record.asOf, on: connection)
-    report.facts.proceeds = report.periods.filter { $0.name == report.periods.last?.name }.map {
-      SettlementLine($0)
-    }
+    report.periods = try TieOutTable.periods(endedBy: record.days.upperBound, asOf: record.asOf, on: connection)
+    report.facts.proceeds = report.periods.filter { $0.name == report.periods.last?.name }.map { SettlementLine($0) }
     return report
   }
 
   private static func facts(
     _ record: TieOutTable.Record, _ totals: TieOutTotals, problem: String?, settings: Settings
   ) -> TieOutFacts {
-    var facts = TieOutFacts(
-      incompleteReasons: [problem].compactMap(\.self) + record.incompleteReasons,
-      firstDay: record.days.lowerBound.description, lastDay: record.days.upperBound.description,
-      appleUnits: totals.apple.figure(), ourUnits: totals.ours.figure(),
-      explained: TieOutExplanation.allCases.map { ($0.rawValue, totals.explained[$0].figure()) },
-      unexplained: totals.unexplained.figure())
+    var facts = TieOutFacts(record, totals)
+    facts.incompleteReasons = [problem].compactMap(\.self) + facts.incompleteReasons
     facts.notes = record.notes
     facts.days = record.days.suffix(28).map { day in
       let counts = totals.days[day] ?? TieOutTotals.Day()
@@ -114,6 +107,16 @@ struct TieOutReport: Sendable {
       finding.isAmountAtRiskUnknown = finding.atStake == nil
       return finding
     }
+  }
+}
+
+extension TieOutFacts {
+  init(_ record: TieOutTable.Record, _ totals: TieOutTotals) {
+    self.init(
+      incompleteReasons: record.incompleteReasons, firstDay: record.days.lowerBound.description,
+      lastDay: record.days.upperBound.description, appleUnits: totals.apple.figure(), ourUnits: totals.ours.figure(),
+      explained: TieOutExplanation.allCases.map { ($0.rawValue, totals.explained[$0].figure()) },
+      unexplained: totals.unexplained.figure())
   }
 }
 

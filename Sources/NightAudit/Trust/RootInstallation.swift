@@ -10,6 +10,21 @@ package struct RootInstallation: Sendable {
     package var pin: TrustedRoots.PinnedRoot
     package var path: String
     package var isNew: Bool
+
+    package struct Document: Encodable {
+      let name: String
+      let file: String
+      let sha256: String
+      let state: String
+    }
+
+    package var document: Document {
+      Document(name: pin.name, file: path, sha256: pin.fingerprint, state: isNew ? "installed" : "present")
+    }
+
+    package var line: String {
+      "\(isNew ? "installed     " : "already there ") \(path)  \(pin.name), SHA-256 \(pin.fingerprint)"
+    }
   }
 
   private let directory: String
@@ -17,9 +32,7 @@ package struct RootInstallation: Sendable {
   private let pinned: Bool
 
   /// - Parameter pinned: true if other certificates in the directory are a fault (`appstore.pinRoots`).
-  package init(
-    directory: String, pins: [TrustedRoots.PinnedRoot] = TrustedRoots.applePins, pinned: Bool = true
-  ) {
+  package init(directory: String, pins: [TrustedRoots.PinnedRoot] = TrustedRoots.applePins, pinned: Bool = true) {
     self.directory = directory
     self.pins = pins
     self.pinned = pinned

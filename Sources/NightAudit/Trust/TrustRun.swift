@@ -5,20 +5,13 @@ import Run
 import Settings
 
 /// `night-audit trust`: fetches root certificates from Apple, a mirror or a directory.
-package struct TrustRun: Sendable {
-  private let settings: Settings
-  private let source: String?
-
-  /// - Parameter source: a directory with fetched files, the https URL of a mirror, or nil for Apple.
-  package init(settings: Settings, source: String?) {
-    self.settings = settings
-    self.source = source
-  }
-
+package enum TrustRun {
   /// Throws `RootInstallationError`, `ConfigurationError` for a malformed URL, `CancellationError`.
-  package func run() async throws -> [RootInstallation.Entry] {
+  ///
+  /// - Parameter source: a directory with fetched files, the https URL of a mirror, or nil for Apple.
+  package static func run(_ settings: Settings, from source: String?) async throws -> [RootInstallation.Entry] {
     let installation = RootInstallation(directory: settings.rootCertificates, pinned: settings.pinRoots)
-    guard let source else { return try await download(installation, mirror: nil) }
+    guard let source else { return try await download(installation, settings, mirror: nil) }
     guard source.contains("://") else {
       let files = CertificateFiles(directory: source)
       return try await installation.run { try files.content(of: $0) }
@@ -27,30 +20,24 @@ package struct TrustRun: Sendable {
     do throws(EndpointURLError) { mirror = try EndpointURL(source) } catch {
       throw ConfigurationError(key: "--from", problem: "\(error)")
     }
-    return try await download(installation, mirror: mirror)
+    return try await download(installation, settings, mirror: mirror)
   }
 
-  private func download(
-    _ installation: RootInstallation, mirror: EndpointURL?
+  private static func download(
+    _ installation: RootInstallation, _ settings: Settings, mirror: EndpointURL?
   ) async throws -> [RootInstallation.Entry] {
     let transport = HTTPTransport(timeout: settings.timeout, concurrency: 1)
     let download = RootCertificateDownload(transport: transport, mirror: mirror, version: Version.current)
-    let result: Result<[RootInstallation.Entry], any Error>
-    do {
-      result = .success(
-        try await installation.run { pin in
-          let origin = download.address(of: pin)
-          switch try await download.content(of: pin) {
-          case .success(let content): return (content, origin)
-          case .failure(let failure):
-            throw RootInstallationError.unobtainable(pin, origin: origin, reason: failure.description)
-          }
-        })
-    } catch {
-      result = .failure(error)
+    return try await finally({ await transport.shutdown() }) {
+      try await installation.run { pin in
+        let origin = download.address(of: pin)
+        switch try await download.content(of: pin) {
+        case .success(let content): return (content, origin)
+        case .failure(let failure):
+          throw RootInstallationError.unobtainable(pin, origin: origin, reason: failure.description)
+        }
+      }
     }
-    await transport.shutdown()
-    return try result.get()
   }
 }
 

@@ -1,6 +1,7 @@
 import AppStore
 import Asking
 import AuditStore
+import Auditing
 import Foundation
 import Logging
 import Postgres
@@ -85,47 +86,42 @@ struct NightMonitor: Sendable {
 
   private func metrics(
     _ status: Int32, _ outcome: NightOutcome?, _ stages: [(String, Double)], _ session: PostgresSession?, _ path: String
-  ) async -> [MetricsFile.Metric] {
+  ) async -> [Metric] {
     let complete = "night_audit_last_complete_timestamp_seconds"
     // Without an answer of the database the value of the last file stays.
     let ends = try? await lastEnds(session)
     let lastComplete = ends?.complete ?? MetricsFile.value(complete, in: path)
     var metrics = [
-      MetricsFile.Metric(
+      Metric(
         complete, help: "When the last complete night ended. A late night counts with the time at which it was due.",
         lastComplete.map { [(labels: [], value: $0)] } ?? []),
-      MetricsFile.Metric(
+      Metric(
         "night_audit_last_run_timestamp_seconds", help: "When the last night ended, complete or not.",
         value: ends?.any ?? String(Instant.now.seconds)),
-      MetricsFile.Metric("night_audit_exit_status", help: "Exit status of the last night.", value: String(status)),
-      MetricsFile.Metric(
-        "night_audit_stage_duration_seconds", help: "How long each stage of the last night took.",
-        stages.map { (labels: [("stage", $0.0)], value: String($0.1)) }),
+      Metric("night_audit_exit_status", help: "Exit status of the last night.", value: String(status)),
+      Metric(
+        "night_audit_stage_duration_seconds", help: "How long each stage of the last night took.", by: "stage", stages),
     ]
     // A held night records no findings and a failed one knows none, so the findings of the last file stay.
     let isRecorded = outcome?.held.isEmpty ?? false
     metrics += NightMonitor.metrics(outcome?.summary.findings ?? FindingsSummary())
       .map { isRecorded ? $0 : $0.valued(asIn: path) }
     guard let outcome else { return metrics }
-    metrics.append(NightMonitor.metrics(outcome.summary.unusual))
-    metrics.append(
-      MetricsFile.Metric(
+    let coverage = outcome.summary.feedCoverage.sorted { $0.key < $1.key }.map { ($0.key, $0.value.share) }
+    metrics += [
+      NightMonitor.metrics(outcome.summary.unusual),
+      Metric(
         "night_audit_feed_coverage", help: "Share of an app's known sales that Apple's notifications reported.",
-        outcome.summary.feedCoverage.sorted { $0.key < $1.key }.map {
-          (labels: [("app", $0.key)], value: String($0.value.share))
-        }))
-    metrics.append(
-      MetricsFile.Metric(
-        "night_audit_orders", help: "Orders of the period.", value: String(outcome.totals.ordersRead)))
+        by: "app", coverage),
+      Metric("night_audit_orders", help: "Orders of the period.", value: String(outcome.totals.ordersRead)),
+    ]
     if let recheck = outcome.recheck {
       let unanswered = recheck.outcomes[.unanswered] ?? 0
       let answered = recheck.outcomes.values.reduce(0, +) - unanswered
       metrics.append(
-        MetricsFile.Metric(
+        Metric(
           "night_audit_receipts", help: "Receipts and IDs that were due, by the result of asking about them.",
-          [("due", recheck.due), ("answered", answered), ("unanswered", unanswered)].map {
-            (labels: [("state", $0.0)], value: String($0.1))
-          }))
+          by: "state", [("due", recheck.due), ("answered", answered), ("unanswered", unanswered)]))
     }
     return metrics
   }
@@ -144,9 +140,9 @@ struct NightMonitor: Sendable {
     return (try row.optionalInt64(0).map(String.init), try row.optionalInt64(1).map(String.init))
   }
 
-  private static func metrics(_ findings: FindingsSummary) -> [MetricsFile.Metric] {
+  private static func metrics(_ findings: FindingsSummary) -> [Metric] {
     [
-      MetricsFile.Metric(
+      Metric(
         "night_audit_findings_open", help: "Open findings.",
         FindingKind.allCases.flatMap { kind in
           // A kind without open findings is written as 0 under its own severity.
@@ -155,15 +151,11 @@ struct NightMonitor: Sendable {
             (labels: [("kind", kind.rawValue), ("severity", severity.rawValue)], value: String(count))
           }
         }),
-      MetricsFile.Metric(
-        "night_audit_at_stake", help: "Money at stake in open findings, in major units.",
-        findings.atStake.sorted.map {
-          (
-            labels: [("currency", $0.currency.code)],
-            value: Money.decimalText($0.minorUnits, digits: $0.currency.digits)
-          )
-        }),
-      MetricsFile.Metric(
+      Metric(
+        "night_audit_at_stake", help: "Money at stake in open findings, in major units.", by: "currency",
+        findings.atStake.sorted.map { ($0.currency.code, Money.decimalText($0.minorUnits, digits: $0.currency.digits)) }
+      ),
+      Metric(
         "night_audit_at_stake_unknown", help: "Open findings that put an unknown amount at stake.",
         value: String(findings.open.unknown)),
     ]
@@ -171,29 +163,35 @@ struct NightMonitor: Sendable {
 
   static func metrics(_ unusual: [UnusualShare]) -> MetricsFile.Metric {
     let codes = Set(unusual.map(\.subject.code))
-    return MetricsFile.Metric(
+    return Metric(
       "night_audit_unusual",
-      help: "1 while a kind of finding, or refunds, have an unusually large share of the period's orders.",
-      UnusualShare.Subject.all.map {
-        (labels: [("kind", $0.code)], value: codes.contains($0.code) ? "1" : "0")
-      })
+      help: "1 while a kind of finding, or refunds, have an unusually large share of the period's orders.", by: "kind",
+      UnusualShare.Subject.all.map { ($0.code, codes.contains($0.code) ? 1 : 0) })
   }
 
-  private static func metrics(_ requests: RequestStatistics.Counts) -> [MetricsFile.Metric] {
+  private static func metrics(_ requests: RequestStatistics.Counts) -> [Metric] {
     let groups = requests.requests.sorted {
       ($0.key.app, $0.key.outcome.rawValue) < ($1.key.app, $1.key.outcome.rawValue)
     }
     return [
-      MetricsFile.Metric(
+      Metric(
         "night_audit_apple_requests_total", .counter,
         help: "Requests to Apple about purchases in all nights, by result.",
-        groups.map {
-          (labels: [("app", $0.key.app), ("outcome", $0.key.outcome.rawValue)], value: String($0.value))
-        }),
-      MetricsFile.Metric(
+        groups.map { (labels: [("app", $0.key.app), ("outcome", $0.key.outcome.rawValue)], value: String($0.value)) }),
+      Metric(
         "night_audit_apple_latency_seconds", help: "How long Apple took to reply, in all nights.",
         buckets: zip(RequestStatistics.bounds, requests.cumulative).map { (bound: $0, atMost: $1) },
         count: requests.replies, sum: requests.seconds),
     ]
+  }
+}
+
+private typealias Metric = MetricsFile.Metric
+
+extension MetricsFile.Metric {
+  fileprivate init<Value: CustomStringConvertible>(
+    _ name: String, help: String, by label: String, _ values: [(String, Value)]
+  ) {
+    self.init(name, help: help, values.map { (labels: [(label, $0.0)], value: $0.1.description) })
   }
 }

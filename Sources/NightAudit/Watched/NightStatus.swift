@@ -39,18 +39,8 @@ package struct NightStatus: Sendable, Encodable {
   package var notifications: [String]
   package var lockedBy: String?
 
-  /// Reads the status. Throws `PostgresError`, `SchemaError`.
   package static func look(_ settings: Settings) async throws -> NightStatus {
-    let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit status")
-    do {
-      try await session.withConnection { try Migrator.requireCurrent($0) }
-      let status = try await read(session, settings)
-      await session.close()
-      return status
-    } catch {
-      await session.close()
-      throw error
-    }
+    try await settings.withStore("night-audit status") { try await read($0, settings) }
   }
 
   private static func read(_ session: PostgresSession, _ settings: Settings) async throws -> NightStatus {
@@ -77,9 +67,8 @@ package struct NightStatus: Sendable, Encodable {
         }
       night = Night(
         day: try row.text(0), runId: try row.text(1), asOf: Instant(microseconds: try row.timestamp(2)).text,
-        finishedAt: finished.map { Instant(microseconds: $0).text }, state: state,
-        exitStatus: try row.optionalInt32(6), reasons: try row.textArray(7).compactMap { $0 },
-        directory: try row.optionalText(8))
+        finishedAt: finished.map { Instant(microseconds: $0).text }, state: state, exitStatus: try row.optionalInt32(6),
+        reasons: try row.textArray(7).compactMap { $0 }, directory: try row.optionalText(8))
     }
     let last = try await session.execute(
       """
@@ -113,13 +102,10 @@ package struct NightStatus: Sendable, Encodable {
     return NightStatus(
       lastNight: night, lastCompleteDay: try last.optionalText(2),
       lastCompleteAt: lastComplete.map { Instant(microseconds: $0).text }, takenBackDay: takenBack, overdue: overdue,
-      openFindings: open, receiptsDue: due, reportsOwed: Int(owed),
-      feedCoverage: coverage.mapValues(\.share),
+      openFindings: open, receiptsDue: due, reportsOwed: Int(owed), feedCoverage: coverage.mapValues(\.share),
       notifications: coverage.sorted { $0.key < $1.key }.map { $1.sentence($0) },
       lockedBy: try await RunLock.holder(session))
   }
-
-  package var json: String { get throws { try MachineText.json(self) } }
 
   package var text: String {
     var lines: [String] = []

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Asking
+import Auditing
 import Foundation
 import NightAudit
 import Run
@@ -31,9 +32,7 @@ struct Run: AsyncParsableCommand {
       "Join and publish the results of audit-part in this folder. Read no orders, do not ask Apple.", valueName: "dir"))
   var parts: String?
 
-  @Flag(
-    help:
-      "Take over report folders of runs that this database does not know, after it was restored from a backup.")
+  @Flag(help: "Take over report folders of runs that this database does not know, after it was restored from a backup.")
   var adopt = false
 
   func validate() throws {
@@ -59,7 +58,8 @@ struct Run: AsyncParsableCommand {
       } else {
         outcome = try await night.run(request)
       }
-      return try conclude(outcome, options: options, isQuiet: common.quiet)
+      try common.show(OutcomeText(outcome))
+      return outcome.exitStatus
     }
   }
 }
@@ -87,11 +87,8 @@ struct Recheck: AsyncParsableCommand {
     try await common.listening { settings, night in
       let request = try options.request(settings, command: "recheck")
       let summary = options.dryRun ? try await night.dueOnly(request) : try await night.recheck(request)
-      if options.json {
-        print(try RecheckText(summary).json)
-      } else if !common.quiet || summary.exitStatus != .complete {
-        print(RecheckText(summary).line)
-      }
+      let isHidden = common.quiet && summary.exitStatus == .complete
+      try common.show(RecheckDocument(summary), isHidden ? nil : summary.line)
       return summary.exitStatus
     }
   }
@@ -117,18 +114,17 @@ struct Reconcile: AsyncParsableCommand {
       if options.dryRun { request.out = nil }
       request.threshold = try threshold.threshold
       let outcome = try await night.reconcile(request)
-      return try conclude(outcome, options: options, isQuiet: common.quiet)
+      try common.show(OutcomeText(outcome))
+      return outcome.exitStatus
     }
   }
 }
 
 /// The findings that make a complete night end with 2.
 struct ThresholdOptions: ParsableArguments {
-  @Flag(name: .customLong("fail-on-findings"), help: "End with status 2 when critical findings are open.")
-  var failOnFindings = false
+  @Flag(help: "End with status 2 when critical findings are open.") var failOnFindings = false
 
   @Option(
-    name: .customLong("fail-above"),
     help: ArgumentHelp(
       "End with status 2 when more critical findings than this are open, or put more money at stake: 25, or 500USD. May be repeated.",
       valueName: "count-or-amount"))
@@ -148,13 +144,6 @@ struct ThresholdOptions: ParsableArguments {
   }
 }
 
-private func conclude(_ outcome: NightOutcome, options: AuditOptions, isQuiet: Bool) throws -> ExitStatus {
-  if options.json {
-    print(try OutcomeText(outcome).json)
-  } else if !isQuiet {
-    print(OutcomeText(outcome).table)
-  } else if let brief = OutcomeText(outcome).brief {
-    print(brief)
-  }
-  return outcome.exitStatus
+extension CommonOptions {
+  fileprivate func show(_ night: OutcomeText) throws { try show(night.document, quiet ? night.brief : night.table) }
 }

@@ -23,14 +23,11 @@ struct ShowConfig: AsyncParsableCommand {
 
   @OptionGroup var common: CommonOptions
 
-  @Flag(help: "Print JSON.")
-  var json = false
-
   func run() async throws {
     try await common.concluding {
       let loader = try common.loader()
       let listing = SettingsListing(loader)
-      print(json ? try listing.json : listing.table(width: Terminal.width))
+      try common.show(listing.lines, listing.table(width: Terminal.width))
       // On stderr, because standard output contains the document.
       do {
         for warning in try loader.load().warnings { Terminal.complain("night-audit: \(warning)") }

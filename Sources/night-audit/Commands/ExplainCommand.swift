@@ -8,8 +8,7 @@ import Settings
 
 struct ExplainCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "explain",
-    abstract: "Explain one order: its facts, its evidence, and each rule with its result.",
+    commandName: "explain", abstract: "Explain one order: its facts, its evidence, and each rule with its result.",
     discussion: """
       Decides from the stored answers, as a night would. Does not ask Apple and changes nothing. An order ID of Apple's mail \
       to a customer (M…) is looked up at Apple: the transactions of that invoice are printed beside our orders.
@@ -30,27 +29,20 @@ struct ExplainCommand: AsyncParsableCommand {
   var order: String
 
   @Option(
-    name: .customLong("as-of"),
-    help: ArgumentHelp("The instant to decide for, such as 2026-11-20T03:00:00Z. Default: now.", valueName: "instant"))
-  var asOf: String?
-
-  @Flag(help: "Print everything as JSON.")
-  var json = false
-
-  func validate() throws {
-    try AuditOptions.requireInstant(asOf)
-  }
+    help: ArgumentHelp("The instant to decide for, such as 2026-11-20T03:00:00Z. Default: now.", valueName: "instant"),
+    transform: OptionValue.instant)
+  var asOf: Instant?
 
   func run() async throws {
     try await common.reporting { settings, _ in
-      let instant = asOf.flatMap(AuditOptions.instant) ?? .now
+      let instant = asOf ?? .now
       do {
         let explanation = try await Explain(settings: settings).order(Identifier(order), asOf: instant)
-        print(json ? try explanation.json : ExplanationText.text(explanation, settings: settings))
+        try common.show(explanation, ExplanationText.text(explanation, settings: settings))
       } catch let missing as Explain.Missing {
         guard missing.similarIDs.isEmpty, Invoice.isOrderId(order) else { throw missing }
-        let invoice = try await InvoiceRun(settings: settings).invoice(order, asOf: instant)
-        print(json ? try invoice.json : invoice.text(settings))
+        let invoice = try await InvoiceRun.invoice(order, settings, asOf: instant)
+        try common.show(invoice, invoice.text(settings))
       }
       return .complete
     }

@@ -18,8 +18,7 @@ struct Findings: AsyncParsableCommand {
       """,
     subcommands: [
       ListFindings.self, AcknowledgeFindings.self, AssignFindings.self, RemarkFindings.self, CloseFindings.self,
-      AcceptFindings.self,
-      ReopenFindings.self, DueFindings.self, UndoFindings.self, ImportFindings.self,
+      AcceptFindings.self, ReopenFindings.self, DueFindings.self, UndoFindings.self, ImportFindings.self,
     ],
     defaultSubcommand: ListFindings.self)
 }
@@ -41,7 +40,6 @@ extension Severity: ExpressibleByArgument {}
 extension FindingStatus: ExpressibleByArgument {}
 extension FindingsFilter.State: ExpressibleByArgument {}
 
-/// Filters of findings.
 struct FindingsFilterOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(
@@ -49,8 +47,7 @@ struct FindingsFilterOptions: ParsableArguments {
       valueName: "kind"))
   var kind: [FindingKind] = []
 
-  @Option(help: "critical, major or minor. May be repeated.")
-  var severity: [Severity] = []
+  @Option(help: "critical, major or minor. May be repeated.") var severity: [Severity] = []
 
   @Option(help: "Findings with this status: open, acknowledged, accepted or closed. May be repeated.")
   var status: [FindingStatus] = []
@@ -58,106 +55,62 @@ struct FindingsFilterOptions: ParsableArguments {
   @Option(help: "Whether the finding still applies: open, closed (by itself) or any.")
   var state = FindingsFilter.State.open
 
-  @Option(help: ArgumentHelp("Findings of this user.", valueName: "user-id"))
-  var user: String?
+  @Option(help: ArgumentHelp("Findings of this user.", valueName: "user-id")) var user: String?
+  @Option(help: ArgumentHelp("Findings on this order.", valueName: "order-id")) var order: String?
+  @Option(help: ArgumentHelp("Findings with this owner.", valueName: "name")) var owner: String?
+  @Flag(help: "Findings without an owner.") var unassigned = false
 
-  @Option(help: ArgumentHelp("Findings on this order.", valueName: "order-id"))
-  var order: String?
-
-  @Option(help: ArgumentHelp("Findings with this owner.", valueName: "name"))
-  var owner: String?
-
-  @Flag(help: "Findings without an owner.")
-  var unassigned = false
-
-  @Option(help: ArgumentHelp("Findings in this currency.", valueName: "code"))
-  var currency: String?
+  @Option(help: ArgumentHelp("Findings in this currency.", valueName: "code"), transform: OptionValue.currency)
+  var currency: Currency?
 
   @Option(
-    name: .customLong("min-amount"),
-    help: ArgumentHelp("Of this amount or more; with --currency.", valueName: "amount"))
+    help: ArgumentHelp("Of this amount or more; with --currency.", valueName: "amount"), transform: OptionValue.amount)
   var minAmount: String?
 
   @Option(
-    name: .customLong("max-amount"),
-    help: ArgumentHelp("Of this amount or less; with --currency.", valueName: "amount"))
+    help: ArgumentHelp("Of this amount or less; with --currency.", valueName: "amount"), transform: OptionValue.amount)
   var maxAmount: String?
 
   @Option(
-    name: .customLong("min-age"),
-    help: ArgumentHelp("First reported at least this long ago (column age): 3d.", valueName: "duration"))
-  var minAge: String?
+    help: ArgumentHelp("First reported at least this long ago (column age): 3d.", valueName: "duration"),
+    transform: OptionValue.duration)
+  var minAge: Reconciliation.Span?
 
   @Option(
-    name: .customLong("max-age"),
-    help: ArgumentHelp("First reported at most this long ago (column age): 3d.", valueName: "duration"))
-  var maxAge: String?
+    help: ArgumentHelp("First reported at most this long ago (column age): 3d.", valueName: "duration"),
+    transform: OptionValue.duration)
+  var maxAge: Reconciliation.Span?
 
   @Option(
-    name: .customLong("min-days-since"),
     help: ArgumentHelp(
-      "The purchase, refund or delivery was at least this long ago (column days since): 30d.", valueName: "duration"))
-  var minDaysSince: String?
+      "The purchase, refund or delivery was at least this long ago (column days since): 30d.", valueName: "duration"),
+    transform: OptionValue.duration)
+  var minDaysSince: Reconciliation.Span?
 
   @Option(
-    name: .customLong("max-days-since"),
     help: ArgumentHelp(
-      "The purchase, refund or delivery was at most this long ago (column days since): 30d.", valueName: "duration"))
-  var maxDaysSince: String?
+      "The purchase, refund or delivery was at most this long ago (column days since): 30d.", valueName: "duration"),
+    transform: OptionValue.duration)
+  var maxDaysSince: Reconciliation.Span?
 
   func validate() throws {
-    let durations = [
-      ("--min-age", minAge), ("--max-age", maxAge), ("--min-days-since", minDaysSince),
-      ("--max-days-since", maxDaysSince),
-    ]
-    for (name, age) in durations {
-      if let age, DurationText.parse(age) == nil {
-        throw ValidationError(
-          "\(name) \(age) is not a duration of at most 365000d; write a number and s, m, h or d, such as 3d.")
-      }
-    }
-    try Self.requireAmount(minAmount, "--min-amount")
-    try Self.requireAmount(maxAmount, "--max-amount")
-    if let currency, Currency(code: currency.uppercased()) == nil {
-      throw ValidationError("--currency \(currency) is not a currency of ISO 4217; write a code such as USD.")
-    }
     if currency == nil, minAmount != nil || maxAmount != nil {
       throw ValidationError("Amounts of different currencies are never compared; give --currency too.")
     }
     if owner != nil, unassigned { throw ValidationError("--owner and --unassigned exclude each other.") }
   }
 
-  static func requireAmount(_ amount: String?, _ name: String) throws {
-    if let amount, !FindingsFilter.isAmount(amount) {
-      throw ValidationError("\(name) \(amount) is not an amount; write major units with a point, such as 4.99.")
-    }
-  }
-
   var filter: FindingsFilter {
     var filter = FindingsFilter()
-    filter.kinds = kind
-    filter.severities = severity
-    filter.statuses = status
-    filter.state = state
-    filter.userId = user
-    filter.orderId = order
-    filter.owner = owner
-    filter.isUnassigned = unassigned
-    filter.currency = currency.flatMap { Currency(code: $0.uppercased()) }
-    filter.minAmount = minAmount
-    filter.maxAmount = maxAmount
-    filter.minAge = minAge.flatMap(DurationText.parse)
-    filter.maxAge = maxAge.flatMap(DurationText.parse)
-    filter.minSince = minDaysSince.flatMap(DurationText.parse)
-    filter.maxSince = maxDaysSince.flatMap(DurationText.parse)
+    (filter.kinds, filter.severities, filter.statuses, filter.state) = (kind, severity, status, state)
+    (filter.userId, filter.orderId, filter.owner, filter.isUnassigned) = (user, order, owner, unassigned)
+    (filter.currency, filter.minAmount, filter.maxAmount) = (currency, minAmount, maxAmount)
+    (filter.minAge, filter.maxAge) = (minAge, maxAge)
+    (filter.minSince, filter.maxSince) = (minDaysSince, maxDaysSince)
     return filter
   }
 
-  var isEmpty: Bool {
-    kind.isEmpty && severity.isEmpty && status.isEmpty && state == .open && user == nil && order == nil && owner == nil
-      && !unassigned && currency == nil && minAmount == nil && maxAmount == nil && minAge == nil
-      && maxAge == nil && minDaysSince == nil && maxDaysSince == nil
-  }
+  var isEmpty: Bool { filter == FindingsFilter() }
 }
 
 struct ListFindings: AsyncParsableCommand {
@@ -167,7 +120,7 @@ struct ListFindings: AsyncParsableCommand {
       Examples:
         night-audit findings list --severity critical --unassigned
         night-audit findings list --min-age 7d --csv > old.csv
-        night-audit findings list 4f2a91 --json
+        night-audit findings list 4f2a91 --json    with the history
       """)
 
   @OptionGroup var common: CommonOptions
@@ -177,23 +130,19 @@ struct ListFindings: AsyncParsableCommand {
   var ids: [String] = []
 
   @Option(
-    name: .customLong("as-of"),
-    help: ArgumentHelp("Count ages to this instant, such as 2026-11-20T03:00:00Z. Default: now.", valueName: "instant"))
-  var asOf: String?
+    help: ArgumentHelp("Count ages to this instant, such as 2026-11-20T03:00:00Z. Default: now.", valueName: "instant"),
+    transform: OptionValue.instant)
+  var asOf: Instant?
 
-  @Option(help: ArgumentHelp("Findings of exactly this amount, in major units such as 4.99.", valueName: "amount"))
+  @Option(
+    help: ArgumentHelp("Findings of exactly this amount, in major units such as 4.99.", valueName: "amount"),
+    transform: OptionValue.amount)
   var amount: String?
 
-  @Flag(help: "Print JSON, with the history of each finding.")
-  var json = false
-
-  @Flag(help: "Print CSV with the columns of findings.csv.")
-  var csv = false
+  @Flag(help: "Print CSV with the columns of findings.csv.") var csv = false
 
   func validate() throws {
-    if json, csv { throw ValidationError("--json and --csv exclude each other.") }
-    try AuditOptions.requireInstant(asOf)
-    try FindingsFilterOptions.requireAmount(amount, "--amount")
+    if common.json, csv { throw ValidationError("--json and --csv exclude each other.") }
   }
 
   func run() async throws {
@@ -202,10 +151,9 @@ struct ListFindings: AsyncParsableCommand {
       filter.amount = amount
       // A finding that is named by its ID is listed in any state.
       if !ids.isEmpty, options.isEmpty, amount == nil { filter.state = .any }
-      let now = asOf.flatMap(AuditOptions.instant) ?? .now
+      let (now, named) = (asOf ?? .now, ids.isEmpty ? nil : ids)
       let editor = FindingsEditor(settings: settings, now: now)
-      let named = ids.isEmpty ? nil : ids
-      if json {
+      if common.json {
         try await editor.list(filter, ids: named) { FindingsJSON(asOf: now) { print($0, terminator: "") } }
       } else if csv {
         try await editor.list(filter, ids: named) {
@@ -221,7 +169,6 @@ struct ListFindings: AsyncParsableCommand {
   }
 }
 
-/// Options of the commands that change findings.
 struct DecisionOptions: ParsableArguments {
   @OptionGroup var common: CommonOptions
   @OptionGroup var options: FindingsFilterOptions
@@ -229,12 +176,8 @@ struct DecisionOptions: ParsableArguments {
   @Argument(help: ArgumentHelp("Findings: ids, or the first digits of ids.", valueName: "finding-id"))
   var ids: [String] = []
 
-  @Flag(help: "Change all findings that match the filters, instead of IDs.")
-  var all = false
-
-  @Flag(help: "Change every open finding, without a filter.")
-  var yes = false
-
+  @Flag(help: "Change all findings that match the filters, instead of IDs.") var all = false
+  @Flag(help: "Change every open finding, without a filter.") var yes = false
   @OptionGroup var recording: RecordingOptions
 
   func validate() throws {
@@ -247,17 +190,23 @@ struct DecisionOptions: ParsableArguments {
         "--all without a filter changes every open finding; give a filter, or --yes. --dry-run prints how many.")
     }
   }
+}
 
-  func decide(_ decision: () throws -> [FindingDecision]) async throws {
+/// A command that changes findings.
+protocol DecisionCommand: AsyncParsableCommand {
+  var options: DecisionOptions { get }
+  var decisions: [FindingDecision] { get throws }
+}
+
+extension DecisionCommand {
+  func run() async throws {
+    let (common, recording) = (options.common, options.recording)
     try await common.reporting { settings, _ in
       let outcome = try await FindingsEditor(settings: settings, now: .now).change(
-        all ? .all(options.filter) : .ids(ids), to: try decision(), by: try recording.actor, isDryRun: recording.dryRun)
+        options.all ? .all(options.options.filter) : .ids(options.ids), to: try decisions, by: try recording.actor,
+        isDryRun: recording.dryRun)
       let text = DecisionText(outcome, isDryRun: recording.dryRun)
-      if recording.json {
-        print(try text.json)
-      } else if !common.quiet {
-        print(text.line)
-      }
+      try common.show(text.document, common.quiet ? nil : text.line)
       return .complete
     }
   }
@@ -265,14 +214,8 @@ struct DecisionOptions: ParsableArguments {
 
 /// The author of a change, and options of its output.
 struct RecordingOptions: ParsableArguments {
-  @Option(help: ArgumentHelp("The person who decides. Default: the login name.", valueName: "name"))
-  var by: String?
-
-  @Flag(name: .customLong("dry-run"), help: "Print what would change, and change nothing.")
-  var dryRun = false
-
-  @Flag(help: "Print the result as JSON.")
-  var json = false
+  @Option(help: ArgumentHelp("The person who decides. Default: the login name.", valueName: "name")) var by: String?
+  @Flag(help: "Print what would change, and change nothing.") var dryRun = false
 
   /// `SUDO_USER` comes first, because the account of night-audit is no person.
   var actor: String {
@@ -286,7 +229,7 @@ struct RecordingOptions: ParsableArguments {
   }
 }
 
-struct AcknowledgeFindings: AsyncParsableCommand {
+struct AcknowledgeFindings: DecisionCommand {
   static let configuration = CommandConfiguration(
     commandName: "acknowledge", abstract: "Record that a person knows about findings.",
     discussion: """
@@ -297,10 +240,10 @@ struct AcknowledgeFindings: AsyncParsableCommand {
 
   @OptionGroup var options: DecisionOptions
 
-  func run() async throws { try await options.decide { [.status(.acknowledged)] } }
+  var decisions: [FindingDecision] { [.status(.acknowledged)] }
 }
 
-struct CloseFindings: AsyncParsableCommand {
+struct CloseFindings: DecisionCommand {
   static let configuration = CommandConfiguration(
     commandName: "close", abstract: "Record that findings are settled.",
     discussion: """
@@ -313,10 +256,10 @@ struct CloseFindings: AsyncParsableCommand {
 
   @OptionGroup var options: DecisionOptions
 
-  func run() async throws { try await options.decide { [.status(.closed)] } }
+  var decisions: [FindingDecision] { [.status(.closed)] }
 }
 
-struct AcceptFindings: AsyncParsableCommand {
+struct AcceptFindings: DecisionCommand {
   static let configuration = CommandConfiguration(
     commandName: "accept", abstract: "Accept findings until a day, or up to an amount at stake.",
     discussion: """
@@ -333,11 +276,12 @@ struct AcceptFindings: AsyncParsableCommand {
   @Option(help: ArgumentHelp("The last day of the acceptance, in the report's time zone.", valueName: "yyyy-mm-dd"))
   var until: String?
 
-  @Option(help: ArgumentHelp("The largest amount at stake, in the finding's currency.", valueName: "amount"))
+  @Option(
+    help: ArgumentHelp("The largest amount at stake, in the finding's currency.", valueName: "amount"),
+    transform: OptionValue.amount)
   var amount: String?
 
   func validate() throws {
-    try FindingsFilterOptions.requireAmount(amount, "--amount")
     if let amount, amount.utf8.count > Acceptance.longestAmount {
       throw ValidationError("--amount \(amount) has more than \(Acceptance.longestAmount) characters; shorten it.")
     }
@@ -346,13 +290,14 @@ struct AcceptFindings: AsyncParsableCommand {
     }
   }
 
-  func run() async throws {
-    let acceptance = Acceptance(until: try until.flatMap(PeopleText.due), amount: amount)
-    try await options.decide { [.status(.accepted), .acceptance(acceptance)] }
+  var decisions: [FindingDecision] {
+    get throws {
+      [.status(.accepted), .acceptance(Acceptance(until: try until.flatMap(PeopleText.due), amount: amount))]
+    }
   }
 }
 
-struct ReopenFindings: AsyncParsableCommand {
+struct ReopenFindings: DecisionCommand {
   static let configuration = CommandConfiguration(
     commandName: "reopen", abstract: "Take back an acknowledgement or a closing.",
     discussion: """
@@ -362,10 +307,10 @@ struct ReopenFindings: AsyncParsableCommand {
 
   @OptionGroup var options: DecisionOptions
 
-  func run() async throws { try await options.decide { [.status(.open)] } }
+  var decisions: [FindingDecision] { [.status(.open)] }
 }
 
-struct AssignFindings: AsyncParsableCommand {
+struct AssignFindings: DecisionCommand {
   static let configuration = CommandConfiguration(
     commandName: "assign", abstract: "Record the owner of findings.",
     discussion: """
@@ -376,16 +321,12 @@ struct AssignFindings: AsyncParsableCommand {
 
   @OptionGroup var options: DecisionOptions
 
-  @Option(help: ArgumentHelp("The owner; \"\" for none.", valueName: "name"))
-  var to: String
+  @Option(help: ArgumentHelp("The owner; \"\" for none.", valueName: "name")) var to: String
 
-  func run() async throws {
-    let name = to
-    try await options.decide { [.owner(try PeopleText.owner(name))] }
-  }
+  var decisions: [FindingDecision] { get throws { [.owner(try PeopleText.owner(to))] } }
 }
 
-struct RemarkFindings: AsyncParsableCommand {
+struct RemarkFindings: DecisionCommand {
   static let configuration = CommandConfiguration(
     commandName: "remark", abstract: "Leave a remark on findings; it replaces the one before, which the history keeps.",
     discussion: """
@@ -395,16 +336,12 @@ struct RemarkFindings: AsyncParsableCommand {
 
   @OptionGroup var options: DecisionOptions
 
-  @Option(help: ArgumentHelp("The remark; \"\" for none.", valueName: "text"))
-  var text: String
+  @Option(help: ArgumentHelp("The remark; \"\" for none.", valueName: "text")) var text: String
 
-  func run() async throws {
-    let remark = text
-    try await options.decide { [.remark(try PeopleText.remark(remark))] }
-  }
+  var decisions: [FindingDecision] { get throws { [.remark(try PeopleText.remark(text))] } }
 }
 
-struct DueFindings: AsyncParsableCommand {
+struct DueFindings: DecisionCommand {
   static let configuration = CommandConfiguration(
     commandName: "due", abstract: "Record the day by which findings must be settled.",
     discussion: """
@@ -414,13 +351,9 @@ struct DueFindings: AsyncParsableCommand {
 
   @OptionGroup var options: DecisionOptions
 
-  @Option(help: ArgumentHelp("The day; \"\" for none.", valueName: "yyyy-mm-dd"))
-  var on: String
+  @Option(help: ArgumentHelp("The day; \"\" for none.", valueName: "yyyy-mm-dd")) var on: String
 
-  func run() async throws {
-    let day = on
-    try await options.decide { [.due(try PeopleText.due(day))] }
-  }
+  var decisions: [FindingDecision] { get throws { [.due(try PeopleText.due(on))] } }
 }
 
 struct UndoFindings: AsyncParsableCommand {
@@ -446,11 +379,7 @@ struct UndoFindings: AsyncParsableCommand {
       let (change, outcome) = try await FindingsEditor(settings: settings, now: .now).undo(
         change, by: try recording.actor, isDryRun: recording.dryRun)
       let text = DecisionText(outcome, isDryRun: recording.dryRun, undone: change)
-      if recording.json {
-        print(try text.json)
-      } else if !common.quiet {
-        print(text.line)
-      }
+      try common.show(text.document, common.quiet ? nil : text.line)
       return .complete
     }
   }
@@ -477,24 +406,18 @@ struct ImportFindings: AsyncParsableCommand {
   @OptionGroup var common: CommonOptions
   @OptionGroup var recording: RecordingOptions
 
-  @Flag(
-    name: .customLong("accept-incomplete"),
-    help: "Accept the sign-off of an incomplete report, or of a period that has not ended.")
+  @Flag(help: "Accept the sign-off of an incomplete report, or of a period that has not ended.")
   var acceptIncomplete = false
 
-  @Argument(help: ArgumentHelp("The workbook.", valueName: "file.xlsx"))
-  var file: String
+  @Argument(help: ArgumentHelp("The workbook.", valueName: "file.xlsx")) var file: String
 
   func run() async throws {
     try await common.reporting { settings, _ in
-      let workbook = WorkbookImport(
-        path: file, settings: settings, by: try recording.actor, now: .now, acceptsIncomplete: acceptIncomplete)
-      let text = ImportText(try await workbook.run(isDryRun: recording.dryRun), isDryRun: recording.dryRun)
-      if recording.json {
-        print(try text.json)
-      } else if !common.quiet {
-        print(text.lines)
-      }
+      let outcome = try await WorkbookImport.run(
+        file, settings, by: try recording.actor, now: .now, acceptsIncomplete: acceptIncomplete,
+        isDryRun: recording.dryRun)
+      let text = ImportText(outcome, isDryRun: recording.dryRun)
+      try common.show(text.document, common.quiet ? nil : text.lines)
       return text.exitStatus
     }
   }

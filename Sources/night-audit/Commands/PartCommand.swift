@@ -24,37 +24,33 @@ struct AuditPartCommand: AsyncParsableCommand {
 
   @OptionGroup var common: CommonOptions
 
-  @Option(help: ArgumentHelp("Number of parts to plan.", valueName: "parts"))
-  var plan: Int?
+  @Option(help: ArgumentHelp("Number of parts to plan.", valueName: "parts")) var plan: Int?
 
   @Option(
     help: ArgumentHelp(
       "The stage: \(AuditPart.Stage.allCases.map(\.rawValue).joined(separator: ", ")).", valueName: "stage"))
   var stage: AuditPart.Stage?
 
-  @Option(help: ArgumentHelp("With --stage: the file with the plan's context.", valueName: "file"))
-  var context: String?
+  @Option(help: ArgumentHelp("With --stage: the file with the plan's context.", valueName: "file")) var context: String?
 
-  @Option(name: .customLong("as-of"), help: ArgumentHelp("With --plan: as for run.", valueName: "instant"))
-  var asOf: String?
+  @Option(help: ArgumentHelp("With --plan: as for run.", valueName: "instant"), transform: OptionValue.instant)
+  var asOf: Instant?
 
-  @Option(help: ArgumentHelp("With --plan: first day of the period.", valueName: "day"))
-  var since: String?
-
-  @Option(help: ArgumentHelp("With --plan: last day of the period, included.", valueName: "day"))
-  var until: String?
+  @Option(help: ArgumentHelp("With --plan: first day of the period.", valueName: "day")) var since: String?
+  @Option(help: ArgumentHelp("With --plan: last day of the period, included.", valueName: "day")) var until: String?
 
   func validate() throws {
     if isatty(STDOUT_FILENO) == 1 {
       throw ValidationError(
         "The output is for programs, and a plan contains passwords: standard output must not be a terminal.")
     }
+    if common.json { throw ValidationError("audit-part prints no JSON document; leave out --json.") }
     if (plan == nil) == (stage == nil) { throw ValidationError("Give either --plan or --stage.") }
     if stage != nil, context == nil {
       throw ValidationError("--stage needs --context: the context file of the plan.")
     }
     if let plan, !(1...100_000).contains(plan) { throw ValidationError("--plan \(plan) is not from 1 to 100000.") }
-    if plan != nil, asOf.flatMap(AuditOptions.instant) == nil || since == nil || until == nil {
+    if plan != nil, asOf == nil || since == nil || until == nil {
       throw ValidationError("--plan needs --as-of, such as 2026-11-20T03:00:00Z, --since and --until.")
     }
   }
@@ -66,7 +62,7 @@ struct AuditPartCommand: AsyncParsableCommand {
           stage, context: context, stop: StopSignal(), progress: WorkProgress(logger: common.logger, isQuiet: true))
         return .complete
       }
-    } else if let plan, let asOf = asOf.flatMap(AuditOptions.instant), let since, let until {
+    } else if let plan, let asOf = asOf, let since, let until {
       try await common.listening { settings, night in
         var request = NightRequest(asOf: asOf)
         request.isOneNight = false

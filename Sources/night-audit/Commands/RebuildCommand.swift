@@ -19,16 +19,12 @@ struct RebuildCommand: AsyncParsableCommand {
 
   @OptionGroup var common: CommonOptions
 
-  @Flag(help: "Mend what differs.")
-  var write = false
-
-  @Flag(help: "Print JSON.")
-  var json = false
+  @Flag(help: "Mend what differs.") var write = false
 
   func run() async throws {
     try await common.reporting { settings, _ in
-      let outcome = try await RebuildRun(settings: settings).rebuild(isRepairing: write)
-      print(json ? try outcome.json : outcome.text)
+      let outcome = try await RebuildRun.rebuild(settings, isRepairing: write)
+      try common.show(outcome, outcome.text)
       return outcome.agrees || outcome.isMendedWhole ? .complete : .internalError
     }
   }

@@ -20,11 +20,7 @@ struct ListRuns: AsyncParsableCommand {
 
   @OptionGroup var common: CommonOptions
 
-  @Option(help: ArgumentHelp("The largest number of runs.", valueName: "count"))
-  var limit = 30
-
-  @Flag(help: "Print JSON.")
-  var json = false
+  @Option(help: ArgumentHelp("The largest number of runs.", valueName: "count")) var limit = 30
 
   func validate() throws {
     if limit < 1 { throw ValidationError("--limit \(limit) lists nothing; give 1 or more.") }
@@ -32,8 +28,8 @@ struct ListRuns: AsyncParsableCommand {
 
   func run() async throws {
     try await common.reporting { settings, _ in
-      let text = RunsText(try await RunHistory(settings: settings).list(limit: limit))
-      print(json ? try text.json : text.table(width: Terminal.width))
+      let runs = try await RunHistory.list(settings, limit: limit)
+      try common.show(runs.map(\.document), runs.table(width: Terminal.width))
       return .complete
     }
   }
@@ -53,19 +49,13 @@ struct DiffRuns: AsyncParsableCommand {
 
   @OptionGroup var common: CommonOptions
 
-  @Argument(help: ArgumentHelp("A run.", valueName: "run"))
-  var first: String
-
-  @Argument(help: ArgumentHelp("Another run.", valueName: "run"))
-  var second: String
-
-  @Flag(help: "Print JSON.")
-  var json = false
+  @Argument(help: ArgumentHelp("A run.", valueName: "run")) var first: String
+  @Argument(help: ArgumentHelp("Another run.", valueName: "run")) var second: String
 
   func run() async throws {
     try await common.reporting { settings, _ in
-      let text = RunDifferenceText(try await RunHistory(settings: settings).difference(first, second))
-      print(json ? try text.json : text.text)
+      let difference = try await RunHistory.difference(settings, first, second)
+      try common.show(difference.document, difference.text)
       return .complete
     }
   }

@@ -18,12 +18,7 @@ struct Init: AsyncParsableCommand {
 
   @OptionGroup var common: CommonOptions
 
-  @Flag(
-    name: .customLong("with-sales-schema"), help: "Also create the sales tables in database.url, where there are none.")
-  var withSalesSchema = false
-
-  @Flag(help: "Print JSON.")
-  var json = false
+  @Flag(help: "Also create the sales tables in database.url, where there are none.") var withSalesSchema = false
 
   struct Document: Encodable {
     var applied: [String]
@@ -44,20 +39,15 @@ struct Init: AsyncParsableCommand {
       let applied = try await session.withConnection { connection in
         if withSalesSchema { try SalesSchema.create(settings.salesSchema, connection) }
         let applied = try Migrator.migrate(connection)
-        try Partitions.record(
-          retention: settings.evidenceRetention, ofReports: settings.retention, on: connection)
+        try Partitions.record(retention: settings.evidenceRetention, ofReports: settings.retention, on: connection)
         return applied
       }
       await session.close()
-      if json {
-        print(
-          try MachineText.json(
-            Document(applied: applied, salesSchema: withSalesSchema ? settings.salesSchema : nil)))
-      } else if !common.quiet {
-        print(
-          applied.isEmpty ? "The schema night_audit is up to date." : "Applied: \(applied.joined(separator: ", ")).")
-        if withSalesSchema { print("The schema \(settings.salesSchema) has orders, receipts and deliveries.") }
-      }
+      let own = applied.isEmpty ? "The schema night_audit is up to date" : "Applied: \(applied.joined(separator: ", "))"
+      let sales = ".\nThe schema \(settings.salesSchema) has orders, receipts and deliveries."
+      try common.show(
+        Document(applied: applied, salesSchema: withSalesSchema ? settings.salesSchema : nil),
+        common.quiet ? nil : own + (withSalesSchema ? sales : "."))
       return .complete
     }
   }
@@ -79,22 +69,17 @@ struct DoctorCommand: AsyncParsableCommand {
   @Flag(help: "Also send Apple one harmless request for each secret and key, and compare the clocks.")
   var online = false
 
-  @Flag(help: "Print the result as JSON.")
-  var json = false
-
   func run() async throws {
     try await common.concluding {
       let found: [Diagnosis]
       do { found = await Doctor(settings: try common.settings(), isOnline: online).examine() } catch let error
         as ConfigurationError
       {
-        found = [Diagnosis(subject: error.key, problem: error.problem)]
+        found = [.problem(error.key, error.problem)]
       }
-      if json {
-        print(try DiagnosisText.json(found))
-      } else {
-        for diagnosis in found where !common.quiet || !diagnosis.isFine { print(DiagnosisText.line(diagnosis)) }
-      }
+      let shown = found.filter { !common.quiet || !$0.isFine }
+      try common.show(
+        found.map(\.document), shown.isEmpty ? nil : shown.map(\.line).joined(separator: "\n"))
       return found.first { $0.problem != nil }?.status ?? .complete
     }
   }

@@ -22,28 +22,23 @@ struct TieOutCommand: AsyncParsableCommand {
   @OptionGroup var common: CommonOptions
 
   @Option(
-    name: .customLong("as-of"),
     help: ArgumentHelp(
-      "The instant that the tie-out describes, such as 2026-11-20T03:00:00Z. Default: now.", valueName: "instant"))
-  var asOf: String?
+      "The instant that the tie-out describes, such as 2026-11-20T03:00:00Z. Default: now.", valueName: "instant"),
+    transform: OptionValue.instant)
+  var asOf: Instant?
 
   @Option(help: ArgumentHelp("What customers paid in this calendar year, per month and country.", valueName: "year"))
   var year: Int?
 
-  @Flag(help: "Do not ask Apple; compare the stored reports and those in tieOut.folder.")
-  var offline = false
-
-  @Flag(help: "Print JSON.")
-  var json = false
+  @Flag(help: "Do not ask Apple; compare the stored reports and those in tieOut.folder.") var offline = false
 
   func validate() throws {
     if let year, !(2008...2199).contains(year) { throw ValidationError("--year must be a year such as 2026.") }
-    try AuditOptions.requireInstant(asOf)
   }
 
   func run() async throws {
     try await common.listening { settings, night in
-      let instant = asOf.flatMap(AuditOptions.instant) ?? .now
+      let instant = asOf ?? .now
       guard let outcome = try await night.tieOut(asOf: instant, mayFetch: !offline, year: year) else {
         throw ConfigurationError(
           key: "appStoreConnect.privateKeyFile",
@@ -51,11 +46,7 @@ struct TieOutCommand: AsyncParsableCommand {
       }
       let gross = year == nil ? nil : try await night.gross(year: year ?? 0, asOf: instant)
       let text = TieOutText(outcome, gross: gross, year: year)
-      if json {
-        print(try text.json)
-      } else if !common.quiet || text.exitStatus != .complete {
-        print(text.table)
-      }
+      try common.show(text.document, common.quiet && text.exitStatus == .complete ? nil : text.table)
       return text.exitStatus
     }
   }

@@ -27,17 +27,10 @@ struct Trust: AsyncParsableCommand {
       "A directory with the certificates, or the address of a mirror. Default: Apple.", valueName: "dir-or-url"))
   var from: String?
 
-  @Flag(help: "Print the result as JSON.")
-  var json = false
-
   func run() async throws {
     try await common.reporting { settings, _ in
-      let text = TrustText(try await TrustRun(settings: settings, source: from).run())
-      if json {
-        print(try text.json)
-      } else if !common.quiet {
-        print(text.lines)
-      }
+      let entries = try await TrustRun.run(settings, from: from)
+      try common.show(entries.map(\.document), common.quiet ? nil : entries.map(\.line).joined(separator: "\n"))
       return .complete
     }
   }

@@ -14,13 +14,10 @@ struct Status: AsyncParsableCommand {
 
   @OptionGroup var common: CommonOptions
 
-  @Flag(help: "Print JSON.")
-  var json = false
-
   func run() async throws {
     try await common.reporting { settings, _ in
       let status = try await NightStatus.look(settings)
-      print(json ? try status.json : status.text)
+      try common.show(status, status.text)
       return .complete
     }
   }
@@ -42,14 +39,8 @@ struct Verify: AsyncParsableCommand {
 
   @OptionGroup var common: CommonOptions
 
-  @Argument(help: ArgumentHelp("A report folder.", valueName: "dir"))
-  var directory: String?
-
-  @Option(help: ArgumentHelp("A run, as night-audit runs names it.", valueName: "run"))
-  var run: String?
-
-  @Flag(help: "Print JSON.")
-  var json = false
+  @Argument(help: ArgumentHelp("A report folder.", valueName: "dir")) var directory: String?
+  @Option(help: ArgumentHelp("A run, as night-audit runs names it.", valueName: "run")) var run: String?
 
   func validate() throws {
     if directory != nil, run != nil { throw ValidationError("Give a report folder, or a run with --run, or neither.") }
@@ -57,15 +48,15 @@ struct Verify: AsyncParsableCommand {
 
   func run() async throws {
     try await common.reporting { settings, _ in
-      let verification: RunVerification
-      if let directory {
-        verification = try await RunVerification(directory: directory, settings)
-      } else if let run {
-        verification = try await RunVerification(run: run, settings)
-      } else {
-        verification = try await RunVerification(trailOf: settings)
-      }
-      print(json ? try verification.json : verification.text)
+      let verification =
+        if let directory {
+          try await RunVerification(directory: directory, settings)
+        } else if let run {
+          try await RunVerification(run: run, settings)
+        } else {
+          try await RunVerification(trailOf: settings)
+        }
+      try common.show(verification.document, verification.text)
       return verification.exitStatus
     }
   }
@@ -86,16 +77,12 @@ struct ForgetRun: AsyncParsableCommand {
 
   @OptionGroup var common: CommonOptions
 
-  @Argument(help: ArgumentHelp("A run.", valueName: "run"))
-  var run: String
-
-  @Flag(help: "Print JSON.")
-  var json = false
+  @Argument(help: ArgumentHelp("A run.", valueName: "run")) var run: String
 
   func run() async throws {
     try await common.reporting { settings, logger in
-      let text = try await RunUndo(settings: settings, logger: logger).forget(run)
-      print(json ? try text.json : text.text)
+      let outcome = try await RunUndo.forget(run, settings, logger: logger)
+      try common.show(outcome.document, outcome.text)
       return .complete
     }
   }

@@ -18,7 +18,7 @@ import Testing
   private static var documents: [(name: String, title: String, types: [Any.Type])] {
     [
       ("config-show", "night-audit config show", [[SettingsListing.Line].self]),
-      ("doctor", "night-audit doctor", [[DiagnosisText.Document].self]),
+      ("doctor", "night-audit doctor", [[Diagnosis.Document].self]),
       ("error", "Any command that has nothing else to print", [MachineError.Document.self]),
       ("explain", "night-audit explain", [Explanation.self, Invoice.self]),
       (
@@ -29,14 +29,14 @@ import Testing
       ("findings-list", "night-audit findings list", [[FindingsJSON.Document].self]),
       ("init", "night-audit init", [Init.Document.self]),
       ("rebuild", "night-audit rebuild", [RebuildRun.Outcome.self]),
-      ("recheck", "night-audit recheck", [RecheckText.Document.self]),
+      ("recheck", "night-audit recheck", [RecheckDocument.self]),
       ("run", "night-audit run, night-audit reconcile", [OutcomeText.PlacedReport.self]),
-      ("runs-diff", "night-audit runs diff", [RunDifferenceText.Document.self]),
+      ("runs-diff", "night-audit runs diff", [RunDifference.Document.self]),
       ("runs-forget", "night-audit runs forget", [RunUndo.Outcome.Document.self]),
-      ("runs-list", "night-audit runs list", [[RunsText.Document].self]),
+      ("runs-list", "night-audit runs list", [[PastRun.Document].self]),
       ("status", "night-audit status", [NightStatus.self]),
       ("tie-out", "night-audit tie-out", [TieOutText.Document.self]),
-      ("trust", "night-audit trust", [[TrustText.Document].self]),
+      ("trust", "night-audit trust", [[RootInstallation.Entry.Document].self]),
       ("verify", "night-audit verify", [RunVerification.Document.self]),
     ]
   }

@@ -98,9 +98,9 @@ import Testing
     let doctor = await Doctor(settings: settings).databases()
     #expect(doctor.compactMap(\.problem).allSatisfy { $0.hasPrefix("most payloads are no receipts") }, "\(doctor)")
     #expect(try none(steps()), "doctor: \(repeated)")
-    #expect(try await !RebuildRun(settings: settings).rebuild(isRepairing: false).agrees)
+    #expect(try await !RebuildRun.rebuild(settings, isRepairing: false).agrees)
     #expect(try none(steps()), "rebuild: \(repeated)")
-    #expect(try await RebuildRun(settings: settings).rebuild(isRepairing: true).isMended)
+    #expect(try await RebuildRun.rebuild(settings, isRepairing: true).isMended)
     #expect(try none(steps()), "rebuild --write: \(repeated)")
     try await FindingsEditor(settings: settings, now: .now).list(FindingsFilter()) {
       FindingsJSON(asOf: .now) { _ in }
