@@ -32,8 +32,7 @@ extension SettingKey {
     SettingKey("appAppleId", "Apple's app ID; notifications with another ID are rejected"),
     SettingKey("sku", "the app's SKU in App Store Connect; needed if two apps share a product ID"),
     SettingKey("issuerId", "the issuer of the In-App Purchase key of the App Store Server API"),
-    SettingKey("keyId", "the ID of the key"),
-    SettingKey("privateKeyFile", "the .p8 file of the key", secrecy: .file),
+    SettingKey("keyId", "the ID of the key"), SettingKey("privateKeyFile", "the .p8 file of the key", secrecy: .file),
     SettingKey("sharedSecretFile", "a file with the app-specific shared secret of verifyReceipt", secrecy: .file),
   ]
 }

@@ -4,8 +4,7 @@ import Foundation
 extension SettingKey {
   package static let ofDelivery: [SettingKey] = [
     SettingKey("url", "`smtps:`, `smtp:` (STARTTLS), `sftp:`, `https:`", secrecy: .addressOfDelivery),
-    SettingKey(
-      "command", "a program; the folder's path is its last argument", secrecy: .command, isList: true),
+    SettingKey("command", "a program; the folder's path is its last argument", secrecy: .command, isList: true),
     SettingKey("from", "the sender of a mail"), SettingKey("to", "the recipients of a mail", isList: true),
     SettingKey("user", "the user of the server, or the access key ID of an S3 bucket"),
     SettingKey("passwordFile", "a file with the password; without a user a bearer token", secrecy: .file),
@@ -93,8 +92,7 @@ private struct DispatchSection {
       }
       guard region.wholeMatch(of: /[A-Za-z0-9-]+/) != nil else { throw error("region", "is not the name of a region") }
       return .upload(DispatchTarget.Upload(account: account, kind: .s3(region: region)))
-    default:
-      throw error("url", "\(scheme) is not one of smtps, smtp, sftp, https")
+    default: throw error("url", "\(scheme) is not one of smtps, smtp, sftp, https")
     }
   }
 
@@ -114,8 +112,7 @@ private struct DispatchSection {
   private func sftp(_ account: DispatchTarget.Account) throws -> DispatchTarget.Upload.Kind {
     guard account.user != nil else { throw error("user", "is required with sftp") }
     guard let hostKey = text("hostKey"), hostKey.wholeMatch(of: /SHA256:[A-Za-z0-9+\/]{43}=?/) != nil else {
-      throw error(
-        "hostKey", "is required with sftp: the server's fingerprint, SHA256:…, as ssh-keygen -l prints it")
+      throw error("hostKey", "is required with sftp: the server's fingerprint, SHA256:…, as ssh-keygen -l prints it")
     }
     return .sftp(hostKey: hostKey, privateKeyFile: text("privateKeyFile"))
   }

@@ -14,6 +14,8 @@ package struct SettingKey: Sendable {
   package let isList: Bool
   /// Stores the value; nil for keys that are read together with others. Throws `ConfigurationError`.
   package let store: (@Sendable (_ values: [String], inout Settings) throws -> Void)?
+  /// The value as the file would state it, for the digest of settings that steer reports; nil for other settings.
+  let reportedText: (@Sendable (Settings) -> String)?
 
   package enum Secrecy: Sendable {
     case none
@@ -34,13 +36,13 @@ package struct SettingKey: Sendable {
   /// A setting of its own. Its default is the value of `Settings()`.
   init<Value>(
     _ name: String, _ path: any WritableKeyPath<Settings, Value> & Sendable, _ type: SettingType<Value>,
-    _ meaning: String,
-    example: String = "", secrecy: Secrecy = .none
+    _ meaning: String, example: String = "", secrecy: Secrecy = .none, steersReports: Bool = false
   ) {
     self.name = name
     self.meaning = meaning
     self.example = example
     self.secrecy = secrecy
+    reportedText = steersReports ? { type.text($0[keyPath: path]) } : nil
     standard = type.text(Settings()[keyPath: path])
     isList = type.isList
     store = { values, settings in settings[keyPath: path] = try type.parse(name, values) }
@@ -58,6 +60,7 @@ package struct SettingKey: Sendable {
     self.secrecy = secrecy
     self.isList = isList
     store = nil
+    reportedText = nil
   }
 
   /// The environment variable: words in capitals, separated by `_`, as swift-configuration spells keys.

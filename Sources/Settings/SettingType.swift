@@ -209,22 +209,19 @@ extension SettingType where Value == Bool {
 
 extension SettingType where Value: CaseIterable & RawRepresentable<String> {
   static var word: Self {
-    single(
-      \.rawValue,
-      orRefuse: { "\($0) is not one of \(Value.allCases.map(\.rawValue).joined(separator: ", "))" }
-    ) { Value(rawValue: $0) }
+    single(\.rawValue, orRefuse: { "\($0) is not one of \(Value.allCases.map(\.rawValue).joined(separator: ", "))" }) {
+      Value(rawValue: $0)
+    }
   }
 }
 
 extension SettingType where Value == ExcelLocale {
   static var locale: Self {
-    single(
-      \.name, orRefuse: { "\($0) is not a locale; write language and region, such as de-DE" }, { ExcelLocale($0) })
+    single(\.name, orRefuse: { "\($0) is not a locale; write language and region, such as de-DE" }, { ExcelLocale($0) })
   }
 }
 
 extension SettingType where Value == Pseudonyms? {
-  /// The key in a file.
   static var pseudonyms: Self {
     SettingType(text: { _ in "" }) { key, values in
       let path = values.joined(separator: ",")

@@ -38,8 +38,9 @@ extension Settings {
     lines.append("report.timeZone=\(timeZoneName)")
     lines.append("report.formats=\(formats.map(\.rawValue).sorted().joined(separator: ","))")
     lines.append("report.workbookOrders=\(workbookOrders)")
-    let standard = Settings()
-    if systemicShare != standard.systemicShare { lines.append("audit.systemicShare=\(systemicShare)") }
+    for key in SettingKey.all {
+      if let text = key.reportedText?(self), text != key.standard { lines.append("\(key.name)=\(text)") }
+    }
     for window in reviewWindows { lines.append("audit.reviewWindows=\(window.since)/\(window.until)") }
     for (role, account) in journalAccounts.sorted(by: { $0.key.rawValue < $1.key.rawValue }) {
       lines.append("journal.accounts.\(role.rawValue)=\(account)")

@@ -13,7 +13,6 @@ package struct Settings: Sendable {
 
   package enum Channel: String, CaseIterable, Sendable { case auto, serverApi, verifyReceipt }
 
-  /// The nights about which people are notified.
   package enum NotifyOn: String, CaseIterable, Sendable { case change, always }
 
   package struct TieOut: Sendable {
@@ -83,7 +82,6 @@ package struct Settings: Sendable {
   package var retention: Span?
   package var workbookOrders = 100_000
   package var excelLocale = ExcelLocale.unitedStates
-  /// The people to whom new findings are assigned.
   package var owners = FindingOwners()
   /// The ledger's account names; empty: there is no journal.
   package var journalAccounts: [JournalRole: String] = [:]
@@ -111,9 +109,7 @@ package struct Settings: Sendable {
   /// True if nights post entries.
   package var hasJournal: Bool { !journalAccounts.isEmpty || formats.contains(.stripeImport) }
 
-  package var appNames: [String: String] {
-    Dictionary(apps.map { ($0.bundleId, $0.name) }) { first, _ in first }
-  }
+  package var appNames: [String: String] { Dictionary(apps.map { ($0.bundleId, $0.name) }) { first, _ in first } }
 
   package var serverAPIApps: [String] { apps.filter { effectiveChannel(of: $0) == .serverApi }.map(\.bundleId) }
 }
@@ -148,8 +144,7 @@ extension SettingKey {
       "appstore.verifyReceiptUrl", \.verifyReceiptURL, .endpoint, "the whole URL of verifyReceipt", secrecy: .url),
     SettingKey(
       "appstore.verifyReceiptSandboxUrl", \.verifyReceiptSandboxURL, .endpoint,
-      "the whole URL of verifyReceipt in the sandbox",
-      secrecy: .url),
+      "the whole URL of verifyReceipt in the sandbox", secrecy: .url),
     SettingKey(
       "appstore.rootCertificates", \.rootCertificates, .nonBlank,
       "the folder of Apple's root certificates, which `night-audit trust` installs"),
@@ -164,8 +159,7 @@ extension SettingKey {
   ]
 
   private static let recheck = [
-    SettingKey(
-      "recheck.staleAfter", \.staleAfter, .span, "the age at which a verified receipt is asked about again"),
+    SettingKey("recheck.staleAfter", \.staleAfter, .span, "the age at which a verified receipt is asked about again"),
     SettingKey(
       "recheck.refundWindow", \.refundWindow, .span,
       "the time in which a refund is likely, and the range of the first sweep"),
@@ -178,8 +172,7 @@ extension SettingKey {
   private static let audit = [
     SettingKey(
       "audit.lookback", \.lookback,
-      .span(
-        atLeast: .days(1), "audits no order, and all open findings would close; write 1d or more, such as 120d"),
+      .span(atLeast: .days(1), "audits no order, and all open findings would close; write 1d or more, such as 120d"),
       "the greatest age of audited orders"),
     SettingKey("audit.deliveryGrace", \.deliveryGrace, .span, "time from payment to delivery"),
     SettingKey(
@@ -197,7 +190,7 @@ extension SettingKey {
       "days on which App Review bought in the sandbox: `[{since: 2026-11-01, until: 2026-11-03}]`", isList: true),
     SettingKey(
       "audit.systemicShare", \.systemicShare, .share,
-      "the share of persons refused for one reason from which nobody is accused; `1` disables it"),
+      "the share of persons refused for one reason from which nobody is accused; `1` disables it", steersReports: true),
     SettingKey(
       "audit.holdShare", \.holdShare, .share,
       "a night with new critical or major findings on a greater share of orders is held; `1`: never"),

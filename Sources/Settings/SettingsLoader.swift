@@ -24,8 +24,7 @@ package struct SettingsLoader {
     let found = path ?? Self.searchedFiles.first { FileManager.default.fileExists(atPath: $0) }
     try self.init(
       file: try found.map { try ConfigurationFile(path: $0, isFound: path == nil && $0.hasPrefix("./")) },
-      name: found ?? "configuration", environment: environment,
-      environmentFile: environmentFile)
+      name: found ?? "configuration", environment: environment, environmentFile: environmentFile)
   }
 
   /// Throws `ConfigurationError` for an unknown key, a list in place of one value, or an invalid value.
@@ -56,8 +55,7 @@ package struct SettingsLoader {
     let handedOver = credentials.map { (path($0.key), ConfigValue(.string($0.value), isSecret: true)) }
     reader = ConfigReader(providers: [
       EnvironmentVariablesProvider(environmentVariables: environment).prefixKeys(with: "night.audit"),
-      InMemoryProvider(values: Dictionary(uniqueKeysWithValues: handedOver)),
-      InMemoryProvider(values: content),
+      InMemoryProvider(values: Dictionary(uniqueKeysWithValues: handedOver)), InMemoryProvider(values: content),
     ])
   }
 
@@ -105,12 +103,11 @@ package struct SettingsLoader {
   }
 
   func sections(_ kind: String) -> [String] {
-    var names = list(kind == "app" ? "appstore.apps" : "report.deliver") ?? []
-    names += sections(kind, in: Array(fileValues.keys) + credentials.keys).filter { !names.contains($0) }
+    let listed = list(kind == "app" ? "appstore.apps" : "report.deliver") ?? []
+    let names = listed + sections(kind, in: Array(fileValues.keys) + credentials.keys).filter { !listed.contains($0) }
     return names.isEmpty && kind == "app" ? ["app"] : names
   }
 
-  /// The names of sections among keys, sorted.
   func sections(_ kind: String, in keys: some Sequence<String>) -> [String] {
     let ofKind = keys.filter { $0.hasPrefix(kind + ".") }
     return Set(ofKind.compactMap { $0.split(separator: ".").dropFirst().first.map { String($0) } }).sorted()
@@ -214,9 +211,7 @@ package struct SettingsLoader {
 
   // MARK: - Reading
 
-  package func text(_ key: String) -> String? {
-    reader.string(forKey: configKey(key))
-  }
+  package func text(_ key: String) -> String? { reader.string(forKey: configKey(key)) }
 
   package func list(_ key: String) -> [String]? {
     if let values = reader.stringArray(forKey: configKey(key)) { return values }

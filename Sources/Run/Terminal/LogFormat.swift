@@ -21,11 +21,6 @@ struct LineLogHandler: LogHandler {
   var logLevel = Logger.Level.info
   var metadata: Logger.Metadata = [:]
 
-  init(format: LogFormat, write: @escaping @Sendable (String) -> Void) {
-    self.format = format
-    self.write = write
-  }
-
   subscript(metadataKey key: String) -> Logger.Metadata.Value? {
     get { metadata[key] }
     set { metadata[key] = newValue }
@@ -46,8 +41,7 @@ struct LineLogHandler: LogHandler {
     case .text:
       // Unicode stays readable, but no text can forge a line or control a terminal.
       Terminal.plain(
-        fields.prefix(3).map(\.1).joined(separator: " ")
-          + fields.dropFirst(3).map { " \($0.0)=\($0.1)" }.joined()
+        fields.prefix(3).map(\.1).joined(separator: " ") + fields.dropFirst(3).map { " \($0.0)=\($0.1)" }.joined()
       ).replacing("\n", with: "\\n")
     case .logfmt: fields.map { "\($0.0)=\(isBare($0.1) ? $0.1 : quoted($0.1))" }.joined(separator: " ")
     }

@@ -26,9 +26,7 @@ package final class WorkProgress: Sendable {
 
   /// Shows since when Apple has not answered. On a terminal it ignores `isQuiet`, because a silent program seems to
   /// hang.
-  package func during<Result>(
-    _ label: String, total: Int, _ work: () async throws -> Result
-  ) async throws -> Result {
+  package func during<Result>(_ label: String, total: Int, _ work: () async throws -> Result) async throws -> Result {
     begin(label, total: total)
     defer { end() }
     return try await withThrowingTaskGroup(of: Void.self) { group in

@@ -63,24 +63,23 @@ package struct ConfigurationFile {
 
   private mutating func flatten(_ node: Node, under path: [String], name: String) throws {
     let key = path.joined(separator: ".")
+    func error(_ problem: String) -> ConfigurationError {
+      ConfigurationError(key: key.isEmpty ? name : Self.shown(key), problem: problem)
+    }
     switch node {
     case .mapping(let mapping):
       for (child, value) in mapping {
-        guard let word = child.string, !word.isEmpty else {
-          throw ConfigurationError(key: key.isEmpty ? name : Self.shown(key), problem: "has a key that is not a word")
-        }
+        guard let word = child.string, !word.isEmpty else { throw error("has a key that is not a word") }
         try flatten(value, under: path + [word], name: name)
       }
     case .sequence(let sequence):
       let items = try sequence.map { item -> String in
         if case .scalar(let scalar) = item { return scalar.string }
         guard case .mapping(let mapping) = item, mapping["since"] != nil || mapping["until"] != nil else {
-          throw ConfigurationError(key: Self.shown(key), problem: "must be a plain list of values")
+          throw error("must be a plain list of values")
         }
         guard let since = mapping["since"]?.string, let until = mapping["until"]?.string, mapping.count == 2 else {
-          throw ConfigurationError(
-            key: Self.shown(key),
-            problem: "has a window that is not since and until: write both days, one day twice where it is one")
+          throw error("has a window that is not since and until: write both days, one day twice where it is one")
         }
         return "\(since)/\(until)"
       }
@@ -89,8 +88,7 @@ package struct ConfigurationFile {
       // A key without a value keeps its default.
       if node.null != nil, scalar.style == .plain { return }
       try set(key, .scalar(scalar.string), name: name)
-    case .alias:
-      throw ConfigurationError(key: Self.shown(key), problem: "uses a YAML alias, which settings do not support")
+    case .alias: throw error("uses a YAML alias, which settings do not support")
     }
   }
 
