@@ -185,7 +185,7 @@ struct RowMerge {
 
   /// The merge on which all candidate runs agree; `conflict` where they differ.
   private static func merged(sheet: String?, now: String?, before: [String?]) -> PeopleColumnMerge<String?> {
-    let befores: [String??] = before.isEmpty ? [.none] : before.map { .some($0) }
+    let befores: [String??] = before.isEmpty ? [nil] : before.map(Optional<String?>.some)
     let merged = befores.map { PeopleColumnMerge(sheet: sheet, now: now, before: $0, isEmpty: sheet == nil) }
     return merged.allSatisfy { $0 == merged[0] } ? merged[0] : .conflict
   }

@@ -53,7 +53,7 @@ package struct PastRun: Sendable {
   /// True if a run that was then forgotten had replaced the report, so that none is left.
   let isGone: Bool
 
-  subscript<Value>(dynamicMember path: KeyPath<Document, Value>) -> Value { document[keyPath: path] }
+  package subscript<Value>(dynamicMember path: KeyPath<Document, Value>) -> Value { document[keyPath: path] }
 
   static let columns = """
     run_id::text, command, as_of, started_at, finished_at, period_since::text, period_until::text, time_zone,
