@@ -7,28 +7,22 @@ import Settings
 import Synchronization
 
 extension RecheckStage {
-  enum Ending {
-    case settled
-    case over
-    case waits(CheckInProgress, AskingGate.Lane)
-  }
-
-  func ask(_ checkInProgress: CheckInProgress, deadline: ContinuousClock.Instant) async -> Ending {
-    var checkInProgress = checkInProgress
-    let (check, channel) = (checkInProgress.check, checkInProgress.channel)
-    let isOne = checkInProgress.questions.count == 1
+  func ask(_ next: CheckInProgress, deadline: ContinuousClock.Instant) async -> AskingLoop.Ending {
+    guard let channel = preparation.channel(for: next) else { return .settled }
+    var check = next
+    let isOne = check.questions.count == 1
     // Each of several answers is stored as it comes, so that a killed run asks only for the rest.
-    if !isOne { await storePreliminaryResult(&checkInProgress) }
+    if !isOne { await storePreliminaryResult(of: &check) }
     var isOver = false
-    asking: while let question = checkInProgress.next {
-      if let known = checkInProgress.answer(to: question) {
-        checkInProgress.answers.append(known)
+    asking: while let question = check.next {
+      if let known = check.answer(to: question, for: channel.app.bundleId) {
+        check.answers.append(known)
         continue
       }
-      switch await put(question, of: &checkInProgress, deadline: deadline) {
+      switch await put(question, of: &check, to: channel, deadline: deadline) {
       case .answer(let answer):
-        checkInProgress.attempt = nil
-        checkInProgress.answers.append(answer)
+        check.attempt = nil
+        check.answers.append(answer)
         if !isOne, !answer.facts.isEmpty || !answer.furtherFacts.isEmpty {
           var part = check.result(.pending, .neverChecked, channel: .serverApi)
           // An unsigned receipt is assigned to its order only after Apple has confirmed every ID in it.
@@ -36,16 +30,18 @@ extension RecheckStage {
             part.isUnproven ? ([], answer.facts + answer.furtherFacts) : (answer.facts, answer.furtherFacts)
           await sink.put(part)
         }
-      case .waits(let lane): return .waits(checkInProgress, lane)
+      case .waits(let lane):
+        if !check.isBegun { await storePreliminaryResult(of: &check) }
+        return .waits(check, lane)
       case .over:
         isOver = true
         // A failed question is recorded, even without time for the remaining ones.
-        if checkInProgress.hasFailed { break asking }
-        await storePreliminaryResult(&checkInProgress)
+        if check.hasFailed { break asking }
+        await storePreliminaryResult(of: &check)
         return .over
       }
     }
-    var result = channel.result(of: check, answers: checkInProgress.answers)
+    var result = channel.result(of: check, answers: check.answers)
     if !isOne {
       result.furtherFacts = []
       // Other facts were stored answer by answer. Those of an unsigned receipt are assigned to its order here.
@@ -63,14 +59,14 @@ extension RecheckStage {
   }
 
   private func put(
-    _ question: Question, of checkInProgress: inout CheckInProgress, deadline: ContinuousClock.Instant
+    _ question: Question, of check: inout CheckInProgress, to channel: any AppleChannel,
+    deadline: ContinuousClock.Instant
   ) async -> Step {
-    let (check, channel) = (checkInProgress.check, checkInProgress.channel)
     let lane = AskingGate.Lane(app: channel.app.name, side: question.first)
     var attempt =
-      checkInProgress.attempt
+      check.attempt
       ?? CheckInProgress.Attempt(
-        trials: RetryBudget(check.due.context.row.history, asOf: queue.asOf, isFurther: checkInProgress.hasFailed))
+        trials: RetryBudget(check.row.history, asOf: queue.asOf, isFurther: check.hasFailed))
     while true {
       let ended = attempt.trouble.map(Step.answer) ?? .over
       if Task.isCancelled || reasonToEnd(deadline) != nil || gate.isOver(for: lane.app) { return ended }
@@ -95,11 +91,11 @@ extension RecheckStage {
         // The shared secret of another app may differ.
         if fault.credential == .sharedSecret, check.statesOtherApp(to: channel.app.bundleId) { return .answer(answer) }
         switch gate.refuse(
-          fault, app: channel.app.name, id: check.due.subject.id.text, isSecondAttempt: attempt.wasRefused)
+          fault, app: channel.app.name, id: check.subject.id.text, isSecondAttempt: attempt.wasRefused)
         {
         case .askAgain:
           attempt.wasRefused = true
-          checkInProgress.attempt = attempt
+          check.attempt = attempt
           await channel.renewCredential()
           continue
         case .park:
@@ -114,7 +110,7 @@ extension RecheckStage {
         return .answer(answer)
       }
       attempt.trouble = answer
-      checkInProgress.attempt = attempt
+      check.attempt = attempt
       if answer.silence?.reason == .rateLimited,
         let side = [lane.side, lane.side.other].first(where: channel.isRateLimited)
       {
@@ -130,8 +126,8 @@ extension RecheckStage {
   }
 
   private func note(
-    _ answer: ChannelAnswer, about check: JudgedCheck, failure: CircuitBreaker.CallResult, permit: AskingGate.Permit,
-    app: Settings.App
+    _ answer: ChannelAnswer, about check: CheckInProgress, failure: CircuitBreaker.CallResult,
+    permit: AskingGate.Permit, app: Settings.App
   ) {
     var isRefusedHere = false
     if case .refused = check.judgement { isRefusedHere = true }
@@ -150,30 +146,26 @@ extension RecheckStage {
   }
 
   /// Warns once per kind, because one refused question may hide a key that was revoked in the night.
-  private func warn(of fault: AppleFault, app: Settings.App, about check: JudgedCheck) {
+  private func warn(of fault: AppleFault, app: Settings.App, about check: CheckInProgress) {
     let isNew = state.values.withLock { $0.warned.insert("\(fault.kind) \(app.name)").inserted }
     guard isNew else { return }
     logger.warning(
       "Apple refused a request, and may refuse others. Refused checks are marked review. \(fault.message)",
       metadata: [
-        "app": "\(app.name)", "refusal": "\(fault.kind.rawValue)", "about": "\(check.due.subject.id.text)",
+        "app": "\(app.name)", "refusal": "\(fault.kind.rawValue)", "about": "\(check.subject.id.text)",
       ])
   }
 
   /// Stores the signed facts of a receipt; the check stays due.
-  func storePreliminaryResult(_ check: JudgedCheck) async {
+  func storePreliminaryResult(of check: inout CheckInProgress) async {
     if let preliminary = check.preliminaryResult { await sink.put(preliminary) }
-  }
-
-  func storePreliminaryResult(_ checkInProgress: inout CheckInProgress) async {
-    await storePreliminaryResult(checkInProgress.check)
-    checkInProgress.check.due.context.isPreliminaryStored = true
+    check.isPreliminaryStored = true
   }
 
   func finish(_ result: CheckResult, of channel: any AppleChannel) async {
     var result = result
     result.app = channel.app.name
-    var history = result.context.row.history
+    var history = result.check.row.history
     history.note(
       result.outcome, reason: result.reason, isOffline: result.channel == .offline, appleDate: result.answeredAt,
       asOf: queue.asOf)

@@ -19,8 +19,7 @@ package struct RecheckStage: Sendable {
   let sink = AnswerSink()
   let state = SharedState()
   private let writer: AnswerWriter
-  private let preparation: Preparation
-  private let budget = ByteBudget(limit: Preparation.budget)
+  let preparation: Preparation
 
   package init(
     queue: CheckQueue, writer: AnswerWriter, judge: OfflineJudge, channels: [any AppleChannel], settings: Settings,
@@ -129,10 +128,11 @@ package struct RecheckStage: Sendable {
   // MARK: - The asking loop
 
   private enum Event {
-    case check(Ending, payloadBytes: Int)
+    case ended(CheckInProgress, AskingLoop.Ending)
     case tick, waitLimit
   }
 
+  /// Performs the actions of the loop, and returns to it the events.
   private func askAll(deadline: ContinuousClock.Instant) async throws {
     try await withThrowingTaskGroup(of: Event.self) { group in
       let tick: @Sendable () async -> Event = {
@@ -141,103 +141,68 @@ package struct RecheckStage: Sendable {
         return .tick
       }
       group.addTask(operation: tick)
-      var inProgress = 0
-      var taken: [Preparation.Taken] = []
-      var ready: [CheckInProgress] = []
-      var lists = WaitingLists()
-      var isDrained = false
-      var looked = ContinuousClock.now
-      // Set while other workers hold all due checks. If one dies, this worker takes over its checks.
-      var wait: IdleWait?
-      var hasEnded = false
-      var isAllSettled = true
-      while true {
-        let isDone =
-          isDrained && taken.isEmpty && ready.isEmpty && lists.isEmpty && inProgress == 0 && isAllSettled && wait == nil
-        if !hasEnded, !isDone, let reason = reasonToEnd(deadline) {
-          hasEnded = true
-          let remainder = try await wait == nil || stop.stopped != nil ? nil : queue.remainder()
-          // Other workers have asked about all remaining checks.
-          if case .nothing = remainder { break }
-          state.values.withLock { values in
-            values.summary.endedEarly = reason
-            if case .others = remainder { values.summary.isContinuedByOtherWorkers = true }
-          }
-          switch remainder {
-          case nil: if wait == nil { try await judgeRemainingReceipts(taken) }
-          case .free:
-            try await queue.resume()
-            try await judgeRemainingReceipts(taken)
-          case .nothing, .others: break
-          }
-          taken = []
-          isDrained = true
+      var loop = AskingLoop(
+        concurrency: settings.concurrency, batchSize: settings.batchSize, isWhole: queue.isWhole, isOffline: isOffline,
+        lanes: preparation.channels.map { AskingGate.Lane(app: $0.app.name, side: .production) },
+        memory: Preparation.budget, now: .now)
+      asking: while true {
+        let event: AskingLoop.Event
+        switch loop.next(.init(now: .now, reasonToEnd: reasonToEnd(deadline), places: places)) {
+        case .take: event = .took(try await preparation.take() ?? [])
+        case .takeNew: event = .tookNew(try await takeNew())
+        case .takeAgain(let subjects):
+          // Flushes first, so that preliminary facts are not stored twice.
+          await sink.flush()
+          event = .tookAgain(try await preparation.take(again: subjects))
+        case .read(let checks): event = .read(try await questions(about: checks))
+        case .ask(let check):
+          group.addTask { .ended(check, await ask(check, deadline: deadline)) }
+          continue
+        case .look: event = .looked(try await queue.remainder())
+        case .reacquire(let isLast):
+          try await queue.resume()
+          let checks = try await takeNew()
+          if checks.isEmpty { try await queue.pause() }
+          event = .reacquired(checks, isLast: isLast)
+        case .announceWait:
+          let sessions = try await queue.sessions().map(String.init)
+          logger.info(
+            "\(Self.waitMessage)",
+            metadata: ["sessions": "\(sessions.isEmpty ? "none that asks" : sessions.joined(separator: " "))"])
+          continue
+        case .end(let reason, let left, let isWaiting):
+          guard try await end(reason, left, isWaiting: isWaiting) else { break asking }
           let drainPeriod = stop.stopped == nil ? Self.drainPeriod.deadline : Self.drainPeriod.signal
           group.addTask {
             // Waits a limited time for answers under way. The wait is cancelled if they arrive sooner.
             try? await Task.sleep(for: drainPeriod)
             return .waitLimit
           }
-        }
-        // At the end all checks leave the lists, because each one records its failed attempts.
-        for checkInProgress in lists.leave({ hasEnded ? .max : places(on: $0) }) {
-          budget.takeBack(checkInProgress.payloadBytes)
-          ready.append(checkInProgress)
-        }
-        if ready.isEmpty, taken.isEmpty, !hasEnded {
-          let recalled = lists.recall(atMost: settings.batchSize, places)
-          if !recalled.isEmpty {
-            // Flushes first, so that preliminary facts are not stored twice.
-            await sink.flush()
-            taken = try await preparation.take(again: recalled)
-          } else if !isDrained, mayTakeBatch(lists) {
-            taken = try await preparation.take() ?? []
-            isDrained = taken.isEmpty
-          }
-        }
-        if ready.isEmpty, !taken.isEmpty, budget.hasRoom {
-          let before = taken.count
-          ready = try await checksInProgress(&taken).reversed()
-          if ready.isEmpty, taken.count < before { continue }
-        }
-        if hasEnded || inProgress < settings.concurrency, let next = ready.popLast() {
-          inProgress += 1
-          group.addTask { .check(await ask(next, deadline: deadline), payloadBytes: next.payloadBytes) }
           continue
-        }
-        if inProgress == 0 {
-          if hasEnded { break }
-          if taken.isEmpty, !lists.isEmpty, looked + Self.lookInterval < .now, mayTakeBatch(lists) {
-            taken = try await takeMore()
-            looked = .now
-          } else if taken.isEmpty, lists.isEmpty {
-            guard let left = try await takeRemainder(&wait, isAllSettled: isAllSettled) else { break }
-            taken = left
-          }
-          if !taken.isEmpty {
-            (isDrained, wait) = (false, nil)
+        case .wait:
+          switch try await group.next() {
+          case .ended(let check, let ending): event = .ended(check, ending)
+          case .tick:
+            if !group.isCancelled { group.addTask(operation: tick) }
             continue
+          case .waitLimit:
+            group.cancelAll()
+            continue
+          case nil: event = .drained
           }
+        case .finish(let isContinuedByOthers):
+          if isContinuedByOthers { state.values.withLock { $0.summary.isContinuedByOtherWorkers = true } }
+          break asking
         }
-        switch try await group.next() {
-        case .check(let ending, let payloadBytes):
-          inProgress -= 1
-          budget.releaseBytes(payloadBytes)
-          switch ending {
-          case .settled: break
-          case .over: isAllSettled = false
-          case .waits(var checkInProgress, let lane):
-            if !checkInProgress.isBegun { await storePreliminaryResult(&checkInProgress) }
-            lists.add(checkInProgress, on: lane)
-          }
-        case .tick: if !group.isCancelled { group.addTask(operation: tick) }
-        case .waitLimit: group.cancelAll()
-        case nil: inProgress = 0
-        }
+        loop.handle(event, now: .now)
       }
       group.cancelAll()
     }
   }
+
+  /// Logged once when the wait for other workers begins.
+  static let waitMessage =
+    "other processes have taken all remaining checks: waiting for their answers, or for checks that they release"
 
   /// The number of questions that may start on a lane. Unlimited for an ended app, whose checks end themselves.
   private func places(on lane: AskingGate.Lane) -> Int {
@@ -246,124 +211,71 @@ package struct RecheckStage: Sendable {
     return channel.isRateLimited(on: lane.side) ? 0 : gate.places(on: lane)
   }
 
-  /// True if another batch is worth taking: a lane is open, or no check waits that could probe one.
-  private func mayTakeBatch(_ lists: WaitingLists) -> Bool {
-    if lists.isEmpty { return true }
-    let apps = preparation.channels.map(\.app.name)
-    return !lists.isFull && apps.contains { places(on: AskingGate.Lane(app: $0, side: .production)) > 0 }
-  }
-
-  private func takeMore() async throws -> [Preparation.Taken] {
+  private func takeNew() async throws -> [CheckInProgress] {
     await sink.flush()
     queue.restartReading()
     return try await preparation.take() ?? []
   }
 
-  /// Takes checks for a worker that has none left: newly due ones, or checks that other workers release. Empty while
-  /// other workers hold all due checks; nil if no check is due or the wait is over.
-  private func takeRemainder(_ wait: inout IdleWait?, isAllSettled: Bool) async throws -> [Preparation.Taken]? {
-    if let wait, !wait.isOver { return [] }
-    if wait == nil {
-      let taken = try await takeMore()
-      // A worker that has given up on its own checks must not take over other workers' checks.
-      if !taken.isEmpty || isOffline || !isAllSettled { return taken.isEmpty ? nil : taken }
+  /// Records the early end. Returns false if other workers have asked about all remaining checks.
+  private func end(_ reason: String, _ left: [CheckInProgress], isWaiting: Bool) async throws -> Bool {
+    let remainder = try await !isWaiting || stop.stopped != nil ? nil : queue.remainder()
+    if case .nothing = remainder { return false }
+    state.values.withLock { values in
+      values.summary.endedEarly = reason
+      if case .others = remainder { values.summary.isContinuedByOtherWorkers = true }
     }
-    switch try await queue.remainder() {
-    case .nothing:
-      if wait == nil { return nil }
-      // Filters are read again, because answers of other workers have made checks due.
-      let taken = try await reacquireChecks()
-      return taken.isEmpty ? nil : taken
-    case .others: break
-    case .free:
-      let taken = try await reacquireChecks()
-      // A free check that could not be leased is locked for a moment.
-      if !taken.isEmpty { return taken }
+    if case .free = remainder {
+      try await queue.resume()
+      try await judgeRemainingReceipts(left)
+    } else if !isWaiting {
+      try await judgeRemainingReceipts(left)
     }
-    if wait == nil {
-      let sessions = try await queue.sessions().map(String.init)
-      logger.info(
-        "\(Self.waitMessage)",
-        metadata: ["sessions": "\(sessions.isEmpty ? "none that asks" : sessions.joined(separator: " "))"])
-    }
-    let further = wait?.further ?? IdleWait(isWhole: queue.isWhole)
-    wait = further
-    if further.mayKeepWaiting { return [] }
-    state.values.withLock { $0.summary.isContinuedByOtherWorkers = true }
-    return nil
+    return true
   }
 
-  /// Logged once when the wait for other workers begins.
-  static let waitMessage =
-    "other processes have taken all remaining checks: waiting for their answers, or for checks that they release"
-
-  private func reacquireChecks() async throws -> [Preparation.Taken] {
-    try await queue.resume()
-    let taken = try await takeMore()
-    if taken.isEmpty { try await queue.pause() }
-    return taken
-  }
-
-  /// The pause between two looks at the queue while all known checks wait.
-  private static let lookInterval = Duration.seconds(10)
-
-  private func checksInProgress(_ taken: inout [Preparation.Taken]) async throws -> [CheckInProgress] {
-    var checksInProgress: [CheckInProgress] = []
+  /// Reads checks. Returns those to ask about, with their questions.
+  private func questions(about taken: [CheckInProgress]) async throws -> [CheckInProgress] {
+    var asked: [CheckInProgress] = []
     var ids: Set<String> = []
-    for (check, bytes) in try await preparation.read(&taken, within: budget) {
-      guard let channel = preparation.channel(for: check) else {
-        budget.releaseBytes(bytes)
-        continue
-      }
-      let questions = questions(about: check, of: channel)
-      if questions.isEmpty || isOffline {
-        if questions.isEmpty {
-          await finish(channel.result(of: check, answers: []), of: channel)
-        } else {
-          await storePreliminaryResult(check)
-        }
-        budget.releaseBytes(bytes)
-        continue
-      }
-      var checkInProgress = CheckInProgress(check: check, channel: channel, questions: questions, payloadBytes: bytes)
-      if !questions.contains(where: \.carriesPayload) {
+    for var check in try await preparation.read(taken) {
+      guard await addQuestions(to: &check, isAsking: !isOffline) else { continue }
+      if !check.questions.contains(where: \.carriesPayload) {
         // The payload is judged and not sent, so memory need not hold it.
-        checkInProgress.check.due.forgetPayload()
-        checkInProgress.payloadBytes = 0
-        budget.releaseBytes(bytes)
+        (check.payload, check.payloadBytes) = (nil, 0)
       }
-      for case .transaction(let id) in questions.map(\.matter) { ids.insert(id) }
-      checksInProgress.append(checkInProgress)
+      for case .transaction(let id) in check.questions.map(\.matter) { ids.insert(id) }
+      asked.append(check)
     }
     let reported = try await queue.reportedTransactions(withIDs: ids.sorted())
-    if !reported.isEmpty {
-      for index in checksInProgress.indices {
-        checksInProgress[index].reported = queue.usable(reported, for: checksInProgress[index].check.due.context.row)
-      }
-    }
-    return checksInProgress
+    if reported.isEmpty { return asked }
+    for index in asked.indices { asked[index].reported = queue.usable(reported, for: asked[index].row) }
+    return asked
   }
 
-  /// The channel's questions. None for a signed proof that was already beyond the horizon: it only proves ownership.
-  private func questions(about check: JudgedCheck, of channel: any AppleChannel) -> [Question] {
-    if check.genuine != nil, check.due.context.row.history.isBeyond(settings.duenessPolicy) { return [] }
-    return channel.questions(about: check)
+  /// Adds the channel's questions. Without questions the offline judgement is the result, as for a signed proof beyond
+  /// the horizon, which only proves ownership. If Apple is not asked, signed facts are stored. Returns true to ask.
+  private func addQuestions(to check: inout CheckInProgress, isAsking: Bool) async -> Bool {
+    guard let channel = preparation.channel(for: check) else { return false }
+    let isBeyond = check.genuine != nil && check.row.history.isBeyond(settings.duenessPolicy)
+    check.questions = isBeyond ? [] : channel.questions(about: check)
+    if check.questions.isEmpty {
+      await finish(channel.result(of: check, answers: []), of: channel)
+    } else if !isAsking {
+      await storePreliminaryResult(of: &check)
+    }
+    return isAsking && !check.questions.isEmpty
   }
 
   /// Judges unread receipts offline when Apple may no longer be asked.
-  private func judgeRemainingReceipts(_ left: [Preparation.Taken]) async throws {
-    var left = left.filter { $0.context.row.subject.kind == .receipt && $0.context.row.containedCount == 0 }
+  private func judgeRemainingReceipts(_ left: [CheckInProgress]) async throws {
+    var left = left.filter { $0.subject.kind == .receipt && $0.row.containedCount == 0 }
     while preparation.judge.hasRoots, stop.stopped == nil {
       if left.isEmpty { left = try await preparation.take(.unread) ?? [] }
       if left.isEmpty { return }
-      for (check, bytes) in try await preparation.read(&left, within: ByteBudget(limit: Preparation.budget)) {
-        guard let channel = preparation.channel(for: check) else { continue }
-        if questions(about: check, of: channel).isEmpty {
-          await finish(channel.result(of: check, answers: []), of: channel)
-        } else {
-          await storePreliminaryResult(check)
-        }
-        _ = bytes
+      var budget = ByteBudget(limit: Preparation.budget)
+      for var check in try await preparation.read(budget.take(from: &left)) {
+        _ = await addQuestions(to: &check, isAsking: false)
       }
     }
   }

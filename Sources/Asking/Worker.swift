@@ -24,11 +24,6 @@ package struct Worker: Sendable {
     return Worker(number: number, lease: Span(microseconds: timeout.microseconds * 2))
   }
 
-  package init(number: Int64, lease: Span) {
-    self.number = number
-    self.lease = lease
-  }
-
   /// Makes the session the worker's own. A lost session may hold the lock for a moment longer.
   package func hold(_ session: PostgresSession) async throws(PostgresError) {
     try await session.execute(

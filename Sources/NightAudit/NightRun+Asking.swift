@@ -160,16 +160,17 @@ struct FeedReading {
 
   private var isWanted: Bool { !apps.isEmpty && !request.isOffline && !request.selection.isNarrowing }
 
+  private func stage(until deadline: ContinuousClock.Instant) -> FeedStage {
+    FeedStage(
+      apps: apps, asOf: request.asOf, settings: run.settings, gate: gate, session: session, runId: runId,
+      logger: run.logger, stop: run.stop, progress: run.progress, deadline: deadline)
+  }
+
   /// Sweeps the notification history of every app that has a key; nil if it did not run.
   func sweep(deadline: ContinuousClock.Instant) async throws -> SweepSummary? {
     if !isWanted { return nil }
-    var plan = SweepStage.Plan(asOf: request.asOf, refundWindow: run.settings.refundWindow)
-    plan.pagesUnderWay = min(plan.pagesUnderWay, run.settings.concurrency)
-    plan.lease = Span(microseconds: run.settings.timeout.microseconds * 2)
-    let stage = SweepStage(
-      apps: apps, plan: plan, gate: gate, session: session, runId: runId, logger: run.logger, stop: run.stop,
-      progress: run.progress, deadline: deadline)
-    let summary = try await run.progress.during("sweeping Apple's notification history", total: 0, stage.run)
+    let stage = stage(until: deadline)
+    let summary = try await run.progress.during("sweeping Apple's notification history", total: 0, stage.sweep)
     run.logger.info(
       "swept Apple's notification history",
       metadata: [
@@ -195,10 +196,7 @@ struct FeedReading {
         }
       }
     }
-    let summary = try await HistoryStage(
-      apps: apps, asOf: asOf, gate: gate, session: session, runId: runId, logger: run.logger, stop: run.stop,
-      progress: run.progress, deadline: deadline
-    ).run()
+    let summary = try await stage(until: deadline).readHistories()
     if summary.pages > 0 {
       run.logger.info(
         "read the purchase histories of customers",

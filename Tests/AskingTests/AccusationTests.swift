@@ -11,9 +11,12 @@ import Testing
 @Suite struct AccusationTests {
   private static let asOf = RecheckFixture.asOf
   private static let night = asOf + .days(1)
+  private let shop: RecheckFixture
+
+  init() async throws { shop = try await RecheckFixture() }
 
   /// Answers stored as of the fixture's night, so that each check is stale a week later.
-  private func answered(_ shop: RecheckFixture) async throws {
+  private func answered() async throws {
     try await shop.queue().enqueue()
     try await shop.session.withConnection { connection in
       try CheckTable(policy: shop.settings.duenessPolicy).change(where: "TRUE", on: connection) { row in
@@ -24,8 +27,7 @@ import Testing
   }
 
   private func finding(
-    _ kind: FindingKind, order: String?, receipt: String? = nil, severity: Severity = .critical, opened: Instant = asOf,
-    _ shop: RecheckFixture
+    _ kind: FindingKind, order: String?, receipt: String? = nil, severity: Severity = .critical, opened: Instant = asOf
   ) async throws {
     try await shop.session.execute(
       """
@@ -38,119 +40,107 @@ import Testing
       ])
   }
 
-  private func accused(_ shop: RecheckFixture) async throws -> [String] {
+  private func accused() async throws -> [String] {
     try await shop.rows(
-      """
-      subject_id, due_rank::text, (extract(epoch FROM due_from - answered_at) / 3600)::int::text])
-      FROM night_audit.receipt_checks WHERE accused_since IS NOT NULL ORDER BY subject_id
-      """)
+      "subject_id, due_rank, (extract(epoch FROM due_from - answered_at) / 3600)::int",
+      from: "receipt_checks WHERE accused_since IS NOT NULL ORDER BY subject_id")
   }
 
   @Test func theProofsBehindAnOpenAccusationAreAskedAboutEveryNight() async throws {
-    try await RecheckFixture.run { shop in
-      let orders = [
-        ("accused", "1"), ("shares its ID", "1"), ("served", "2"), ("major", "3"), ("tonight", "4"), ("lapsed", "5"),
-        ("price", "6"),
-      ]
-      for (order, id) in orders { try await shop.order(order, transaction: id) }
-      try await shop.order("has receipts", transaction: nil)
-      for id in ["r1", "r2"] { try await shop.receipt(id, for: "has receipts") }
-      try await shop.receipt("without an order", for: nil)
-      try await answered(shop)
-      try await finding(.duplicateClaim, order: "accused", shop)
-      try await finding(.wrongUser, order: "has receipts", shop)
-      try await finding(.signatureInvalid, order: nil, receipt: "without an order", shop)
-      try await finding(.paidNotDelivered, order: "served", shop)
-      try await finding(.duplicateClaim, order: "major", severity: .major, shop)
-      try await finding(.lapsedStillServed, order: "lapsed", severity: .major, shop)
-      try await finding(.amountMismatch, order: "price", severity: .major, shop)
-      try await finding(.duplicateClaim, order: "tonight", opened: Self.night, shop)
-      try await shop.queue(asOf: Self.night).enqueue()
-      let nightly = [
-        "com.example.game/1 3 20", "com.example.game/3 3 20", "com.example.game/5 3 20", "r1 3 20", "r2 3 20",
-        "without an order 3 20",
-      ]
-      #expect(try await accused(shop) == nightly)
-      // A night made again finds the same due dates, and so does a rebuild.
-      try await shop.queue(asOf: Self.night).enqueue()
-      #expect(try await accused(shop) == nightly)
-      #expect(try await rebuilt(shop).agrees)
-      try await shop.queue(asOf: Self.night + .days(1)).enqueue()
-      #expect(try await accused(shop).contains("com.example.game/4 3 20"))
-    }
+    let orders = [
+      ("accused", "1"), ("shares its ID", "1"), ("served", "2"), ("major", "3"), ("tonight", "4"), ("lapsed", "5"),
+      ("price", "6"),
+    ]
+    for (order, id) in orders { try await shop.order(order, transaction: id) }
+    try await shop.order("has receipts", transaction: nil)
+    for id in ["r1", "r2"] { try await shop.receipt(id, for: "has receipts") }
+    try await shop.receipt("without an order", for: nil)
+    try await answered()
+    try await finding(.duplicateClaim, order: "accused")
+    try await finding(.wrongUser, order: "has receipts")
+    try await finding(.signatureInvalid, order: nil, receipt: "without an order")
+    try await finding(.paidNotDelivered, order: "served")
+    try await finding(.duplicateClaim, order: "major", severity: .major)
+    try await finding(.lapsedStillServed, order: "lapsed", severity: .major)
+    try await finding(.amountMismatch, order: "price", severity: .major)
+    try await finding(.duplicateClaim, order: "tonight", opened: Self.night)
+    try await shop.queue(asOf: Self.night).enqueue()
+    let nightly = [
+      "com.example.game/1 3 20", "com.example.game/3 3 20", "com.example.game/5 3 20", "r1 3 20", "r2 3 20",
+      "without an order 3 20",
+    ]
+    #expect(try await accused() == nightly)
+    // A night made again finds the same due dates, and so does a rebuild.
+    try await shop.queue(asOf: Self.night).enqueue()
+    #expect(try await accused() == nightly)
+    #expect(try await rebuilt().agrees)
+    try await shop.queue(asOf: Self.night + .days(1)).enqueue()
+    #expect(try await accused().contains("com.example.game/4 3 20"))
   }
 
   @Test func aPastDayAndARunAboutOneOrderChangeNoAccusation() async throws {
-    try await RecheckFixture.run { shop in
-      try await shop.order("a", transaction: "1")
-      try await answered(shop)
-      try await shop.queue(asOf: Self.night).enqueue()
-      try await finding(.duplicateClaim, order: "a", shop)
-      try await shop.queue(asOf: Self.asOf + .hours(1)).enqueue()
-      var one = Selection()
-      one.orderId = "a"
-      try await shop.queue(asOf: Self.night, selection: one).enqueue()
-      #expect(try await accused(shop).isEmpty)
-      try await shop.queue(asOf: Self.night).enqueue()
-      #expect(try await accused(shop) == ["com.example.game/1 3 20"])
-    }
+    try await shop.order("a", transaction: "1")
+    try await answered()
+    try await shop.queue(asOf: Self.night).enqueue()
+    try await finding(.duplicateClaim, order: "a")
+    try await shop.queue(asOf: Self.asOf + .hours(1)).enqueue()
+    var one = Selection()
+    one.orderId = "a"
+    try await shop.queue(asOf: Self.night, selection: one).enqueue()
+    #expect(try await accused().isEmpty)
+    try await shop.queue(asOf: Self.night).enqueue()
+    #expect(try await accused() == ["com.example.game/1 3 20"])
   }
 
   @Test func theEndOfAnAccusationRestoresTheDueDate() async throws {
-    try await RecheckFixture.run { shop in
-      try await shop.order("a", transaction: "1")
-      try await answered(shop)
-      try await finding(.deliveredNotPaid, order: "a", shop)
-      try await shop.queue(asOf: Self.night).enqueue()
-      try await shop.session.execute(
-        "UPDATE night_audit.findings SET closed_at = $1", [.timestamp(Self.night.microseconds)])
-      // The night that closed it keeps its questions when it is made again.
-      try await shop.queue(asOf: Self.night).enqueue()
-      #expect(try await accused(shop).count == 1)
-      try await shop.queue(asOf: Self.night + .days(1)).enqueue()
-      #expect(try await accused(shop).isEmpty)
-      #expect(
-        try await shop.rows("due_rank::text, (due_from - answered_at)::text]) FROM night_audit.receipt_checks")
-          == ["4 7 days"])
-    }
+    try await shop.order("a", transaction: "1")
+    try await answered()
+    try await finding(.deliveredNotPaid, order: "a")
+    try await shop.queue(asOf: Self.night).enqueue()
+    try await shop.session.execute(
+      "UPDATE night_audit.findings SET closed_at = $1", [.timestamp(Self.night.microseconds)])
+    // The night that closed it keeps its questions when it is made again.
+    try await shop.queue(asOf: Self.night).enqueue()
+    #expect(try await accused().count == 1)
+    try await shop.queue(asOf: Self.night + .days(1)).enqueue()
+    #expect(try await accused().isEmpty)
+    #expect(
+      try await shop.rows("due_rank::text, (due_from - answered_at)::text", from: "receipt_checks")
+        == ["4 7 days"])
   }
 
   @Test func aRebuildDerivesAccusationsAgain() async throws {
-    try await RecheckFixture.run { shop in
-      for (order, id) in [("a", "1"), ("b", "2")] { try await shop.order(order, transaction: id) }
-      try await answered(shop)
-      try await finding(.deliveredNotPaid, order: "a", shop)
-      try await shop.queue(asOf: Self.night).enqueue()
-      try await shop.session.execute(
-        """
-        UPDATE night_audit.receipt_checks SET accused_since = CASE subject_id WHEN 'com.example.game/2' THEN now() END
-        """)
-      let found = try await rebuilt(shop)
-      #expect(found.differentDueness == 2 && found.examples.sorted() == ["com.example.game/1", "com.example.game/2"])
-      #expect(try await rebuilt(shop, isRepairing: true).differentDueness == 2)
-      #expect(try await rebuilt(shop).agrees)
-      #expect(try await accused(shop) == ["com.example.game/1 3 20"])
-    }
+    for (order, id) in [("a", "1"), ("b", "2")] { try await shop.order(order, transaction: id) }
+    try await answered()
+    try await finding(.deliveredNotPaid, order: "a")
+    try await shop.queue(asOf: Self.night).enqueue()
+    try await shop.session.execute(
+      """
+      UPDATE night_audit.receipt_checks SET accused_since = CASE subject_id WHEN 'com.example.game/2' THEN now() END
+      """)
+    let found = try await rebuilt()
+    #expect(found.differentDueness == 2 && found.examples.sorted() == ["com.example.game/1", "com.example.game/2"])
+    #expect(try await rebuilt(isRepairing: true).differentDueness == 2)
+    #expect(try await rebuilt().agrees)
+    #expect(try await accused() == ["com.example.game/1 3 20"])
   }
 
   /// Otherwise a notice of an earlier night would stand for each nightly answer.
   @Test func onlyStatementsOfThisRunReplaceTheAnswer() async throws {
-    try await RecheckFixture.run { shop in
-      try await shop.order("a", transaction: "1")
-      try await answered(shop)
-      let queue = try await shop.queue(asOf: Self.night)
-      var row = try #require(try await shop.queue(asOf: Self.asOf + .days(8)).claim().first)
-      let told = [
-        "1": ReportedTransaction(environment: .production, bundleId: nil, channel: .serverApi, at: Self.asOf),
-        "2": ReportedTransaction(environment: .production, bundleId: nil, channel: .serverApi, at: Self.night),
-      ]
-      #expect(queue.usable(told, for: row).keys.sorted() == ["1", "2"])
-      row.history.accusedSince = Self.asOf
-      #expect(queue.usable(told, for: row).keys.sorted() == ["2"])
-    }
+    try await shop.order("a", transaction: "1")
+    try await answered()
+    let queue = try await shop.queue(asOf: Self.night)
+    var row = try #require(try await shop.queue(asOf: Self.asOf + .days(8)).claim().first)
+    let reported = [
+      "1": ReportedTransaction(environment: .production, bundleId: nil, channel: .serverApi, at: Self.asOf),
+      "2": ReportedTransaction(environment: .production, bundleId: nil, channel: .serverApi, at: Self.night),
+    ]
+    #expect(queue.usable(reported, for: row).keys.sorted() == ["1", "2"])
+    row.history.accusedSince = Self.asOf
+    #expect(queue.usable(reported, for: row).keys.sorted() == ["2"])
   }
 
-  private func rebuilt(_ shop: RecheckFixture, isRepairing: Bool = false) async throws -> QueueRebuild.Outcome {
+  private func rebuilt(isRepairing: Bool = false) async throws -> QueueRebuild.Outcome {
     // The outcomes of these checks have no answers, so only due dates are compared.
     try await shop.session.withConnection { connection in
       try connection.execute(

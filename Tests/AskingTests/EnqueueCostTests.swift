@@ -9,9 +9,12 @@ import Testing
 /// Enqueueing reads the new rows, not all rows.
 @Suite struct EnqueueCostTests {
   private static let known = 3_000
+  private let shop: RecheckFixture
+
+  init() async throws { shop = try await RecheckFixture() }
 
   /// The number of rows that the server has read since its counters were reset.
-  private func rowsRead(_ shop: RecheckFixture) async throws -> Int64 {
+  private func rowsRead() async throws -> Int64 {
     try await shop.session.execute(
       """
       SELECT coalesce(sum(coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0)), 0)::bigint FROM pg_stat_user_tables
@@ -20,45 +23,43 @@ import Testing
     ).single().int64(0)
   }
 
-  private func sessions(_ shop: RecheckFixture) async throws -> Int64 {
+  private func sessions() async throws -> Int64 {
     try await shop.session.execute("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()")
       .single().int64(0)
   }
 
   /// The server counts the rows of a session some time after the session was closed.
-  private func waitForTheClosed(_ shop: RecheckFixture, leaving count: Int64) async throws {
-    while try await sessions(shop) > count { try await shop.session.execute("SELECT pg_sleep(0.01)") }
+  private func waitForTheClosed(leaving count: Int64) async throws {
+    while try await sessions() > count { try await shop.session.execute("SELECT pg_sleep(0.01)") }
   }
 
   @Test func threeNewReceiptsAmongManyAreReadAlone() async throws {
-    try await RecheckFixture.run { shop in
-      let old = "timestamptz 'epoch' + \((RecheckFixture.asOf - .days(20)).microseconds) * interval '1 microsecond'"
-      try await shop.session.executeScript(
-        """
-        INSERT INTO sales.orders
-        SELECT 'o' || n, 'u', 'com.example.game', 'gems', 1, 9.90, 'USD', 'verified', 't' || n, NULL, \(old), NULL, \(old)
-        FROM generate_series(1, \(Self.known)) n;
-        INSERT INTO sales.receipts
-        SELECT 'r' || n, 'o' || n, 'u', 'x', NULL, 'verified', NULL, \(old) FROM generate_series(1, \(Self.known)) n;
-        ANALYZE sales.orders, sales.receipts; SELECT pg_stat_reset();
-        """)
-      let others = try await sessions(shop)
-      let first = try await shop.queue()
-      #expect(try await first.enqueue() == Self.known)
-      await first.close()
-      try await waitForTheClosed(shop, leaving: others)
-      #expect(try await rowsRead(shop) >= Int64(Self.known))
-      try await shop.session.executeScript("ANALYZE night_audit.receipt_checks; SELECT pg_stat_reset()")
-      for number in 1...3 {
-        try await shop.order("new \(number)", transaction: nil)
-        try await shop.receipt("new \(number)", for: "new \(number)")
-      }
-      let second = try await shop.queue(asOf: RecheckFixture.asOf + .hours(1))
-      #expect(try await second.enqueue() == 3)
-      await second.close()
-      try await waitForTheClosed(shop, leaving: others)
-      let read = try await rowsRead(shop)
-      #expect(read > 0 && read < 300, "\(read) rows for three new ones among \(Self.known)")
+    let old = "timestamptz 'epoch' + \((RecheckFixture.asOf - .days(20)).microseconds) * interval '1 microsecond'"
+    try await shop.session.executeScript(
+      """
+      INSERT INTO sales.orders
+      SELECT 'o' || n, 'u', 'com.example.game', 'gems', 1, 9.90, 'USD', 'verified', 't' || n, NULL, \(old), NULL, \(old)
+      FROM generate_series(1, \(Self.known)) n;
+      INSERT INTO sales.receipts
+      SELECT 'r' || n, 'o' || n, 'u', 'x', NULL, 'verified', NULL, \(old) FROM generate_series(1, \(Self.known)) n;
+      ANALYZE sales.orders, sales.receipts; SELECT pg_stat_reset();
+      """)
+    let others = try await sessions()
+    let first = try await shop.queue()
+    #expect(try await first.enqueue() == Self.known)
+    await first.close()
+    try await waitForTheClosed(leaving: others)
+    #expect(try await rowsRead() >= Int64(Self.known))
+    try await shop.session.executeScript("ANALYZE night_audit.receipt_checks; SELECT pg_stat_reset()")
+    for number in 1...3 {
+      try await shop.order("new \(number)", transaction: nil)
+      try await shop.receipt("new \(number)", for: "new \(number)")
     }
+    let second = try await shop.queue(asOf: RecheckFixture.asOf + .hours(1))
+    #expect(try await second.enqueue() == 3)
+    await second.close()
+    try await waitForTheClosed(leaving: others)
+    let read = try await rowsRead()
+    #expect(read > 0 && read < 300, "\(read) rows for three new ones among \(Self.known)")
   }
 }

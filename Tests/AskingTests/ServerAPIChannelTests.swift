@@ -8,7 +8,7 @@ import Testing
 
 /// Questions about a check through the App Store Server API, and the results of their answers.
 @Suite struct ServerAPIChannelTests {
-  private static let asOf = Instant(seconds: 1_795_143_600)
+  private static let asOf = RecheckFixture.asOf
   private static let policy = ServerAPIChannel.Policy(
     asOf: asOf, refundWindow: .days(120), notFoundGrace: .hours(24))
 
@@ -31,26 +31,22 @@ import Testing
         signedTransactionId: isSigned ? facts.first?.transactionId : nil))
   }
 
-  private static func receipt(
-    _ kind: ReceiptKind, _ judgement: OfflineJudgement, _ change: (inout DueCheck) -> Void = { _ in }
-  ) -> JudgedCheck {
-    var due = DueCheck(
-      subject: CheckSubject(kind: .receipt, id: "r1"), matter: .receipt(payload: "payload"), orderId: "o1",
-      receivedAt: asOf - .days(2))
-    change(&due)
-    return JudgedCheck(due, kind: kind, judgement: judgement)
+  private static func check(_ subject: CheckSubject) -> CheckInProgress {
+    var check = CheckInProgress(
+      row: CheckRow(subject: subject, history: CheckHistory(dated: asOf - .days(2), knownSince: asOf - .days(2))))
+    check.orderId = "o1"
+    return check
   }
 
-  private static func lookup(_ id: String, _ change: (inout DueCheck) -> Void = { _ in }) -> JudgedCheck {
-    var due = DueCheck(
-      subject: CheckSubject(kind: .lookup, id: Identifier("com.example.game/" + id)),
-      matter: .lookup(transactionId: id),
-      orderId: "o1", receivedAt: asOf - .days(2))
-    change(&due)
-    return JudgedCheck(due, kind: nil, judgement: nil)
+  private static func receipt(_ kind: ReceiptKind, _ judgement: OfflineJudgement) -> CheckInProgress {
+    var receipt = check(CheckSubject(kind: .receipt, id: "r1"))
+    (receipt.kind, receipt.judgement) = (kind, judgement)
+    return receipt
   }
 
-  private static func ids(_ check: JudgedCheck) -> [String] {
+  private static func lookup(_ id: String) -> CheckInProgress { check(.lookup(id, of: "com.example.game")) }
+
+  private static func ids(_ check: CheckInProgress) -> [String] {
     ServerAPIChannel.questions(about: check, bundleId: "com.example.game", policy: policy).map { question in
       guard case .transaction(let id) = question.matter else { return "a payload" }
       return id + (question.first == .sandbox ? " in the sandbox" : "")
@@ -59,7 +55,7 @@ import Testing
 
   // MARK: Questions
 
-  private static let questions: [(String, JudgedCheck, [String])] = [
+  private static let questions: [(String, CheckInProgress, [String])] = [
     ("a signed transaction", receipt(.signed, genuine([fact("1")], isSigned: true)), ["1"]),
     (
       "a signed transaction of long ago", receipt(.signed, genuine([fact("1", daysAgo: 300)], isSigned: true)), ["1"]
@@ -71,7 +67,7 @@ import Testing
     ("an old receipt", receipt(.transaction, .claim(UnprovenClaim(why: "old", transactionIds: ["7"]))), ["7"]),
     (
       "an old receipt of the sandbox",
-      receipt(.transaction, .claim(UnprovenClaim(why: "old", transactionIds: ["7"]))) { $0.environment = .sandbox },
+      claim.with(\.row.environment, .sandbox),
       ["7 in the sandbox"]
     ),
     (
@@ -80,7 +76,7 @@ import Testing
     ),
     (
       "the stated purchase first, whatever its age",
-      receipt(.app, genuine([fact("1"), fact("2", daysAgo: 121)])) { $0.statedTransactionId = "2" }, ["2", "1"]
+      receipt(.app, genuine([fact("1"), fact("2", daysAgo: 121)])).with(\.statedTransactionId, "2"), ["2", "1"]
     ),
     (
       "no more than a hundred", receipt(.app, genuine((1...130).map { fact("\($0)", daysAgo: Int64($0 % 110)) })),
@@ -88,7 +84,7 @@ import Testing
     ),
     ("an empty receipt", receipt(.app, genuine([])), []),
     ("a look-up", lookup("5"), ["5"]),
-    ("a look-up that the sandbox answered", lookup("5") { $0.environment = .sandbox }, ["5 in the sandbox"]),
+    ("a look-up that the sandbox answered", lookup("5").with(\.row.environment, .sandbox), ["5 in the sandbox"]),
   ]
 
   @Test(arguments: questions.indices)
@@ -115,7 +111,7 @@ import Testing
   private static let device = receipt(.app, genuine([fact("1"), fact("2")]))
   private static let claim = receipt(.transaction, .claim(UnprovenClaim(why: "old", transactionIds: ["7"])))
 
-  private static let results: [(String, JudgedCheck, [ChannelAnswer], String)] = [
+  private static let results: [(String, CheckInProgress, [ChannelAnswer], String)] = [
     ("an answer", signed, [found("1")], "verified, 2 facts"),
     ("offline facts are stored once", stored(signed), [found("1")], "verified, 1 facts"),
     ("no answer, with signed facts", signed, [silent], "unanswered rate_limited, 1 facts"),
@@ -151,7 +147,7 @@ import Testing
       "unanswered rate_limited, 0 facts"
     ),
     (
-      "an old receipt with an unknown ID, of a later order", ordered(claim, at: asOf - .hours(1)), [unknown],
+      "an old receipt with an unknown ID, of a later order", claim.with(\.orderCreatedAt, asOf - .hours(1)), [unknown],
       "not_found not_found_yet, 0 facts"
     ),
     ("a look-up", lookup("5"), [found("5")], "verified, 1 facts"),
@@ -170,28 +166,17 @@ import Testing
     ("not found again", asked(lookup("5"), .notFound), [unknown], "not_found not_found, 0 facts"),
     (
       "not found yet, however often",
-      asked(lookup("5") { $0.context.row.history.dated = asOf - .hours(24) }, .notFound), [unknown],
+      asked(lookup("5").with(\.row.history.dated, asOf - .hours(24)), .notFound), [unknown],
       "not_found not_found_yet, 0 facts"
     ),
   ]
 
-  private static func stored(_ check: JudgedCheck) -> JudgedCheck {
-    var check = check
-    check.due.containedCount = 1
-    check.due.context.row.signedTransactionId = check.genuine?.signedTransactionId
-    return check
+  private static func stored(_ check: CheckInProgress) -> CheckInProgress {
+    check.with(\.row.containedCount, 1).with(\.row.signedTransactionId, check.genuine?.signedTransactionId)
   }
 
-  private static func ordered(_ check: JudgedCheck, at instant: Instant) -> JudgedCheck {
-    var check = check
-    check.due.context.orderCreatedAt = instant
-    return check
-  }
-
-  private static func asked(_ check: JudgedCheck, _ outcome: CheckOutcome) -> JudgedCheck {
-    var check = check
-    check.due.outcome = outcome
-    return check
+  private static func asked(_ check: CheckInProgress, _ outcome: CheckOutcome) -> CheckInProgress {
+    check.with(\.row.history.outcome, outcome)
   }
 
   @Test(arguments: results.indices)
@@ -241,10 +226,19 @@ import Testing
   }
 
   @Test func reusedStatementsKeepTheirDate() {
-    var told = ChannelAnswer(.genuine(environment: .production, bundleId: nil, facts: []))
-    told.statedAt = Self.asOf - .days(2)
-    let result = ServerAPIChannel.result(of: Self.device, answers: [Self.found("1"), told], policy: Self.policy)
+    var earlier = ChannelAnswer(.genuine(environment: .production, bundleId: nil, facts: []))
+    earlier.statedAt = Self.asOf - .days(2)
+    let result = ServerAPIChannel.result(of: Self.device, answers: [Self.found("1"), earlier], policy: Self.policy)
     #expect(result.outcome == .verified && result.answeredAt == Self.asOf - .days(2))
     #expect(result.containedCount == 2)
+  }
+}
+
+extension CheckInProgress {
+  /// A copy with one value changed.
+  func with<Value>(_ path: WritableKeyPath<CheckInProgress, Value>, _ value: Value) -> CheckInProgress {
+    var check = self
+    check[keyPath: path] = value
+    return check
   }
 }

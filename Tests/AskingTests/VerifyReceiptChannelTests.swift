@@ -9,7 +9,7 @@ import Testing
 
 /// Apple's answers about receipts, compared with the contents of the receipts.
 @Suite struct VerifyReceiptChannelTests {
-  private static let asOf = Instant(seconds: 1_795_143_600)
+  private static let asOf = RecheckFixture.asOf
 
   private func channel() throws -> VerifyReceiptChannel {
     let endpoint = VerifyReceiptClient.Endpoint(
@@ -27,13 +27,16 @@ import Testing
   private func check(
     _ judgement: OfflineJudgement, attempts: Int = 0, containedCount: Int = 0, before: String = "whole payload",
     now: String = "whole payload"
-  ) -> JudgedCheck {
-    var due = DueCheck(
-      subject: CheckSubject(kind: .receipt, id: "r1"), matter: .receipt(payload: "payload"), orderId: "o1",
-      receivedAt: Self.asOf)
-    due.attempts = attempts
-    (due.containedCount, due.context.row.fingerprint, due.context.fingerprint) = (containedCount, before, now)
-    return JudgedCheck(due, kind: .app, judgement: judgement)
+  ) -> CheckInProgress {
+    let subject = CheckSubject(kind: .receipt, id: "r1")
+    var check = CheckInProgress(
+      row: CheckRow(subject: subject, history: CheckHistory(dated: Self.asOf, knownSince: Self.asOf)))
+    check.payload = "payload"
+    check.kind = .app
+    check.judgement = judgement
+    check.row.history.attempts = Int32(attempts)
+    (check.row.containedCount, check.row.fingerprint, check.fingerprint) = (containedCount, before, now)
+    return check
   }
 
   private static let fact = TransactionFact(
@@ -85,8 +88,8 @@ import Testing
       (.contradiction, nil, true), (.systemic, .production, false), (.appleError, nil, false),
     ] {
       var check = check(.noRoots(nil))
-      check.due.context.row.history.reason = reason
-      check.due.context.row.environment = environment
+      check.row.history.reason = reason
+      check.row.environment = environment
       let result = try channel().result(of: check, answers: [ChannelAnswer(.forged)])
       #expect(result.reason == (isKnown ? .contradiction : .signatureInvalid), "\(reason as Any)")
     }
@@ -165,7 +168,7 @@ import Testing
     ] {
       var check = check(judgement, containedCount: isAccepted ? 1 : 0)
       if isAccepted {
-        (check.due.context.row.environment, check.due.context.row.bundleId) = (.production, "com.example.game")
+        (check.row.environment, check.row.bundleId) = (.production, "com.example.game")
       }
       var receipt = VerifiedReceipt(
         environment: environment, bundleId: bundleId, facts: [Self.fact], requestDate: Self.asOf, status: 0)
@@ -179,8 +182,8 @@ import Testing
 
   @Test func status21002ForAGenuineReceiptIsRetried() throws {
     for attempts in 0..<4 {
-      let told = try result(Self.genuine, silence(status: 21_002), attempts: attempts)
-      #expect(told == "unanswered apple_error with its facts")
+      let outcome = try result(Self.genuine, silence(status: 21_002), attempts: attempts)
+      #expect(outcome == "unanswered apple_error with its facts")
     }
     #expect(try result(Self.genuine, silence(status: 21_002), attempts: 4) == "review apple_error with its facts")
     // Without a verified receipt, or with another status, retries go on.
@@ -201,7 +204,7 @@ import Testing
     ] {
       #expect(channel.questions(about: check(judgement)).count == 1)
     }
-    let signed = JudgedCheck(check(Self.genuine).due, kind: .signed, judgement: Self.genuine)
+    let signed = check(Self.genuine).with(\.kind, .signed)
     #expect(channel.questions(about: signed).isEmpty)
     #expect(channel.result(of: signed, answers: []).outcome == .verified)
   }

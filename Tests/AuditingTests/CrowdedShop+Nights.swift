@@ -100,12 +100,12 @@ extension CrowdedShop {
 
   private var results: [CheckResult] {
     world.receipts.map { receipt in
-      let due = DueCheck(
-        subject: CheckSubject(kind: .receipt, id: receipt.receiptId), matter: .receipt(payload: "payload"),
-        orderId: receipt.orderId, receivedAt: receipt.receivedAt)
+      let history = CheckHistory(dated: receipt.receivedAt, knownSince: receipt.receivedAt)
+      var check = CheckInProgress(
+        row: CheckRow(subject: CheckSubject(kind: .receipt, id: receipt.receiptId), history: history))
       let state = receipt.state
-      var result = CheckResult(
-        context: due.context, kind: state.kind, outcome: state.outcome, reason: state.reason, channel: .verifyReceipt)
+      (check.orderId, check.kind) = (receipt.orderId, state.kind)
+      var result = CheckResult(of: check, state.outcome, state.reason, channel: .verifyReceipt)
       (result.environment, result.bundleId) = (state.environment, state.bundleId)
       result.signedTransactionId = state.signedTransactionId?.text
       result.facts = facts[receipt.receiptId] ?? []

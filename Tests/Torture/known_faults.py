@@ -91,14 +91,14 @@ FAULTS = [
      "Sources/AuditStore/Trail/TrailVerification.swift",
      "    verification.checks.append(try FindingsTrail.prove(on: connection))\n", "", "TrailTests"),
     ("a question waiting for an unresponsive app blocks the questions of other apps",
-     "Sources/Asking/RecheckStage.swift", "          inProgress -= 1\n",
-     "          if case .waits = ending {} else { inProgress -= 1 }\n", "anOutageOfOneApp|anOutageDuringARun"),
+     "Sources/Asking/Loop/AskingLoop.swift", "      inProgress -= 1\n",
+     "      if case .waits = ending {} else { inProgress -= 1 }\n", "anOutageOfOneApp|anOutageDuringARun"),
     ("requests queue at a rate gate that another worker has closed",
      "Sources/AppStore/Policy/RateGate.swift",
      "return state.turns.first.map { $0 - now > max(Self.longestTurn, interval * 20) } ?? false", "return false",
      "RateGateTests"),
     ("an outage during a sweep ends the sweep",
-     "Sources/Asking/Sweep/SweepStage.swift", " && values.failing[app.name] == [type]", "", "SweepStageTests"),
+     "Sources/Asking/Sweep/FeedStage+Notifications.swift", " && values.failing[app.name] == [type]", "", "SweepStageTests"),
 ]
 
 

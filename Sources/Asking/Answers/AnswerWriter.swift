@@ -72,13 +72,8 @@ package struct AnswerWriter: Sendable {
 
   private func store(_ results: [CheckResult], on connection: borrowing BlockingConnection) throws {
     var facts: [(subject: CheckSubject?, fact: TransactionFact)] = []
-    var links: [TransactionLink] = []
     for result in results {
-      for fact in result.facts.map(\.storable) {
-        facts.append((result.subject, fact))
-        let key = TransactionKey(environment: fact.environment, transactionId: Identifier(fact.transactionId))
-        links.append(TransactionLink(subject: result.subject, key: key))
-      }
+      for fact in result.facts.map(\.storable) { facts.append((result.subject, fact)) }
       for fact in result.furtherFacts.map(\.storable) { facts.append((nil, fact)) }
     }
     let answered = results.filter { $0.outcome != .pending }
@@ -97,7 +92,7 @@ package struct AnswerWriter: Sendable {
     let unsettled = try needs.unsettled(candidates, on: connection)
     let records = try EvidenceTable.fold(facts.map(\.fact), on: connection)
     try TransactionTable.upsert(records, checkedAt: asOf, on: connection)
-    try TransactionLink.write(links, on: connection)
+    try link(facts, on: connection)
     try noteFacts(results.filter { $0.outcome == .pending }, areAnswers: false, on: connection)
     if answered.isEmpty { return }
     try noteFacts(answered, areAnswers: true, on: connection)
@@ -111,9 +106,9 @@ package struct AnswerWriter: Sendable {
     _ results: [CheckResult], on connection: borrowing BlockingConnection
   ) throws -> Set<CheckSubject> {
     let doubtful = results.filter { result in
-      let row = result.context.row
+      let row = result.check.row
       return result.channel == .verifyReceipt && result.outcome == .verified && row.history.outcome == .verified
-        && result.context.hasAnsweredPayload && Set(result.facts.map(\.transactionId)).count < row.containedCount
+        && result.check.hasAnsweredPayload && Set(result.facts.map(\.transactionId)).count < row.containedCount
     }
     if doubtful.isEmpty { return [] }
     let rows = try connection.execute(
@@ -126,7 +121,7 @@ package struct AnswerWriter: Sendable {
       """,
       [
         .textArray(doubtful.map(\.subject.id.text)),
-        .timestampArray(doubtful.map { $0.context.row.history.answeredAt?.microseconds }),
+        .timestampArray(doubtful.map { $0.check.row.history.answeredAt?.microseconds }),
       ])
     let answered = Dictionary(doubtful.map { ($0.subject, Set($0.facts.map(\.transactionId))) }) { first, _ in first }
     var lacking: Set<CheckSubject> = []
@@ -139,19 +134,19 @@ package struct AnswerWriter: Sendable {
 
   /// The state of a check after an answer. A new refusal is undecided until the night's share of its kind is known.
   private func row(after result: CheckResult) -> (CheckRow, AnswerCount) {
-    var row = result.context.row
+    var row = result.check.row
     // An undecided refusal of another app counts in no run of this app, so the answer is a first one again.
     if row.isPending, let asked = result.app, asked != row.app { row.storedRefusal = nil }
-    let earlier = EarlierAnswer(row, hasAnsweredPayload: result.context.hasAnsweredPayload)
+    let earlier = EarlierAnswer(row, hasAnsweredPayload: result.check.hasAnsweredPayload)
     row.app = result.app ?? row.app
     let isOffline = result.channel == .offline
     // A missing answer leaves the pending refusal undecided, and does not answer for a new payload.
     if result.outcome == .unanswered {
-      row.fingerprint = row.fingerprint ?? result.context.fingerprint
+      row.fingerprint = row.fingerprint ?? result.check.fingerprint
       row.history.note(result.outcome, reason: result.reason, isOffline: isOffline, asOf: asOf)
       return (row, AnswerCount(isFirst: false))
     }
-    row.fingerprint = result.context.fingerprint ?? row.fingerprint
+    row.fingerprint = result.check.fingerprint ?? row.fingerprint
     let refusal = result.refusal(bundleIds: settings.apps.map(\.bundleId))
     let count = earlier.count(result.outcome, refusal: refusal, denial: result.denial, asOf: asOf)
     if let refusal, let since = count.pendingSince {
@@ -176,18 +171,18 @@ package struct AnswerWriter: Sendable {
   private func candidate(_ result: CheckResult) -> PendingLookups.Candidate? {
     // The content of a signed list is known, whether or not Apple has answered about each of its transactions.
     guard result.subject.kind == .receipt, result.outcome != .unanswered || result.containedCount > 0,
-      let orderId = result.orderId,
-      let named = result.context.statedTransactionId, !named.isEmpty,
-      let bundleId = result.context.bundleId ?? (settings.apps.count == 1 ? settings.apps[0].bundleId : nil)
+      let orderId = result.check.orderId,
+      let named = result.check.statedTransactionId, !named.isEmpty,
+      let bundleId = result.check.bundleId ?? (settings.apps.count == 1 ? settings.apps[0].bundleId : nil)
     else { return nil }
-    let history = result.context.row.history
+    let history = result.check.row.history
     let refusal = result.refusal(bundleIds: settings.apps.map(\.bundleId))
     let isSettled =
       result.outcome == .verified && (refusal == nil || refusal == .productMismatch)
       && result.facts.contains { $0.transactionId == named }
     return PendingLookups.Candidate(
       orderId: orderId, bundleId: bundleId, transactionId: named,
-      dated: result.context.orderCreatedAt ?? history.dated, isUrgent: history.isUrgent,
+      dated: result.check.orderCreatedAt ?? history.dated, isUrgent: history.isUrgent,
       settledBy: isSettled ? result.subject.id : nil)
   }
 
@@ -243,24 +238,23 @@ package struct AnswerWriter: Sendable {
       """,
       [
         .textArray(results.map(\.subject.kind.rawValue)), .textArray(results.map(\.subject.id.text)),
-        .textArray(results.map { $0.kind?.rawValue }), .textArray(results.map(\.channel.rawValue)),
+        .textArray(results.map { $0.check.kind?.rawValue }), .textArray(results.map(\.channel.rawValue)),
         .textArray(results.map { $0.environment?.rawValue }), .textArray(results.map { $0.bundleId?.storable }),
         .textArray(results.map { $0.signedTransactionId?.storable }),
         .intArray(results.map { Int64($0.containedCount) }),
         .intArray(results.map { $0.appleStatus.flatMap(Int32.init(exactly:)).map(Int64.init) }),
-        .bool(areAnswers), .timestampArray(results.map { $0.context.row.attemptWhenRead?.microseconds }),
+        .bool(areAnswers), .timestampArray(results.map { $0.check.row.attemptWhenRead?.microseconds }),
         .timestamp(asOf.microseconds), .boolArray(results.map(\.isUnproven)),
-        .textArray(results.map { $0.context.userId?.storable }), .textArray(results.map { $0.failedCheck?.storable }),
+        .textArray(results.map { $0.check.userId?.storable }), .textArray(results.map { $0.failedCheck?.storable }),
       ])
   }
-}
 
-struct TransactionLink: Sendable {
-  var subject: CheckSubject
-  var key: TransactionKey
-
-  static func write(_ links: [TransactionLink], on connection: borrowing BlockingConnection) throws(PostgresError) {
-    if links.isEmpty { return }
+  /// Records which transactions each proof contains. Facts without a subject are contained in none.
+  private func link(
+    _ facts: [(subject: CheckSubject?, fact: TransactionFact)], on connection: borrowing BlockingConnection
+  ) throws(PostgresError) {
+    let contained = facts.filter { $0.subject != nil }
+    if contained.isEmpty { return }
     try connection.postpone(
       """
       INSERT INTO night_audit.receipt_transactions (subject_kind, subject_id, environment, transaction_id)
@@ -268,8 +262,8 @@ struct TransactionLink: Sendable {
       ON CONFLICT (subject_kind, subject_id, transaction_id, environment) DO NOTHING
       """,
       [
-        .textArray(links.map(\.subject.kind.rawValue)), .textArray(links.map(\.subject.id.text)),
-        .textArray(links.map(\.key.environment.rawValue)), .textArray(links.map(\.key.transactionId.text)),
+        .textArray(contained.map { $0.subject?.kind.rawValue }), .textArray(contained.map { $0.subject?.id.text }),
+        .textArray(contained.map { $0.fact.environment.rawValue }), .textArray(contained.map { $0.fact.transactionId }),
       ])
   }
 }

@@ -7,13 +7,8 @@ import Settings
 /// Decides whether refusals accuse customers, or are too many of one kind to be theirs. One query counts the persons
 /// with first answers by app, separately for receipts and look-ups.
 package struct SystemicGuard: Sendable {
-  private let asOf: Instant
-  private let settings: Settings
-
-  package init(asOf: Instant, settings: Settings) {
-    self.asOf = asOf
-    self.settings = settings
-  }
+  let asOf: Instant
+  let settings: Settings
 
   private struct Group: Hashable, Comparable {
     var app: String
@@ -153,10 +148,7 @@ package struct SystemicGuard: Sendable {
         systemic = self.systemic(groups)
       }
     }
-    if isLast {
-      let decided = systemic
-      try await store.withConnection { try release(decided, worker: worker, on: $0) }
-    }
+    if isLast { try await release(systemic, worker: worker, in: store) }
     var faultMessages: [String: String] = [:]
     for (group, pending) in groups.sorted(by: { $0.key < $1.key })
     where group.since == asOf || isWhole && pending.isDue {
@@ -166,12 +158,12 @@ package struct SystemicGuard: Sendable {
   }
 
   private func release(
-    _ systemic: [Group: Set<Refusal>], worker: Worker, on connection: borrowing BlockingConnection
-  ) throws {
-    try CheckTable(policy: settings.duenessPolicy).change(
+    _ systemic: [Group: Set<Refusal>], worker: Worker, in store: OpenSession
+  ) async throws {
+    try await CheckTable(policy: settings.duenessPolicy).change(
       where:
         "\(Self.isPending) AND NOT \(Worker.otherWorkersLive) AND c.last_attempt > $2::timestamptz - \(Self.night)",
-      [.int(worker.number), .timestamp(asOf.microseconds)], on: connection
+      [.int(worker.number), .timestamp(asOf.microseconds)], in: store
     ) { row in
       guard let stored = row.storedRefusal, let app = row.app, let asked = row.history.lastAttempt else { return false }
       let group = Group(app: app, kind: row.subject.kind, since: row.history.outcomeSince ?? asked)

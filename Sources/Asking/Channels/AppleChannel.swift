@@ -8,7 +8,7 @@ package protocol AppleChannel: Sendable {
   var app: Settings.App { get }
 
   /// The questions for Apple, in order. Empty if Apple can add nothing to the receipt itself.
-  func questions(about check: JudgedCheck) -> [Question]
+  func questions(about check: CheckInProgress) -> [Question]
 
   /// Asks one question. Throws if the task is cancelled before an answer, or if `isWanted` returns false when the
   /// question's turn comes. In that case no request was sent.
@@ -23,7 +23,7 @@ package protocol AppleChannel: Sendable {
   func renewCredential() async
 
   /// The result of a check, given one answer for each of its questions, in order.
-  func result(of check: JudgedCheck, answers: [ChannelAnswer]) -> CheckResult
+  func result(of check: CheckInProgress, answers: [ChannelAnswer]) -> CheckResult
 }
 
 package struct Question: Hashable, Sendable {

@@ -14,27 +14,15 @@ package struct ServerAPIChannel: AppleChannel {
     package var refundWindow: Span
     /// How long Apple may not know a transaction.
     package var notFoundGrace: Span
-
-    package init(asOf: Instant, refundWindow: Span, notFoundGrace: Span) {
-      self.asOf = asOf
-      self.refundWindow = refundWindow
-      self.notFoundGrace = notFoundGrace
-    }
   }
 
   package let app: Settings.App
   package let client: ServerAPIClient
-  private let policy: Policy
-
-  package init(app: Settings.App, client: ServerAPIClient, policy: Policy) {
-    self.app = app
-    self.client = client
-    self.policy = policy
-  }
+  let policy: Policy
 
   package var swept: SweptApp { SweptApp(app, client: client) }
 
-  package func questions(about check: JudgedCheck) -> [Question] {
+  package func questions(about check: CheckInProgress) -> [Question] {
     Self.questions(about: check, bundleId: app.bundleId, policy: policy)
   }
 
@@ -55,25 +43,26 @@ package struct ServerAPIChannel: AppleChannel {
 
   package func renewCredential() async { await client.renewToken() }
 
-  package func result(of check: JudgedCheck, answers: [ChannelAnswer]) -> CheckResult {
+  package func result(of check: CheckInProgress, answers: [ChannelAnswer]) -> CheckResult {
     Self.result(of: check, answers: answers, policy: policy)
   }
 
-  package static func questions(about check: JudgedCheck, bundleId: String, policy: Policy) -> [Question] {
-    switch (check.due.matter, check.judgement) {
-    case (.lookup(let id), _):
-      return [Question(.transaction(id: id), first: Question.side(of: check.due.environment))]
+  package static func questions(about check: CheckInProgress, bundleId: String, policy: Policy) -> [Question] {
+    switch (check.subject.kind, check.judgement) {
+    case (.lookup, _):
+      let id = check.subject.lookedUp.transactionId
+      return [Question(.transaction(id: id), first: Question.side(of: check.row.environment))]
     case (.receipt, .genuine(let proof)):
       // Apple does not answer about another app's purchases, and no money moves in the sandbox.
       guard proof.bundleId == bundleId, proof.environment == .production else { return [] }
-      return ids(of: proof, named: check.due.statedTransactionId, policy: policy).map {
+      return ids(of: proof, named: check.statedTransactionId, policy: policy).map {
         Question(.transaction(id: $0), first: .production)
       }
     case (.receipt, .claim(let claim)):
       // The receipt cannot be verified here, but Apple can be asked about the IDs in it.
       guard claim.bundleId == nil || claim.bundleId == bundleId else { return [] }
       return claim.transactionIds.prefix(mostQuestions).map {
-        Question(.transaction(id: $0), first: Question.side(of: check.due.environment))
+        Question(.transaction(id: $0), first: Question.side(of: check.row.environment))
       }
     case (.receipt, .refused), (.receipt, .noRoots), (.receipt, nil): return []
     }
@@ -95,7 +84,7 @@ package struct ServerAPIChannel: AppleChannel {
   }
 
   /// The result of a check. It is answered only if each of its questions is.
-  package static func result(of check: JudgedCheck, answers: [ChannelAnswer], policy: Policy) -> CheckResult {
+  package static func result(of check: CheckInProgress, answers: [ChannelAnswer], policy: Policy) -> CheckResult {
     guard !answers.isEmpty else { return check.offlineResult }
     var result = conclusion(of: check, answers: answers, policy: policy)
     result.appleStatus = answers.lazy.compactMap(\.appleStatus).last
@@ -118,7 +107,7 @@ package struct ServerAPIChannel: AppleChannel {
     return result
   }
 
-  private static func conclusion(of check: JudgedCheck, answers: [ChannelAnswer], policy: Policy) -> CheckResult {
+  private static func conclusion(of check: CheckInProgress, answers: [ChannelAnswer], policy: Policy) -> CheckResult {
     if let silence = answers.lazy.compactMap(\.silence).first {
       return check.result(.unanswered, PaymentReason(silence), channel: .serverApi)
     }
@@ -141,7 +130,7 @@ package struct ServerAPIChannel: AppleChannel {
     return result
   }
 
-  private static func unknown(_ check: JudgedCheck, policy: Policy) -> CheckResult {
+  private static func unknown(_ check: CheckInProgress, policy: Policy) -> CheckResult {
     // Apple denies an ID that it has signed or accepted before.
     if check.isKnownToApple {
       var denied = check.result(.review, .contradiction, channel: .serverApi)
@@ -149,7 +138,7 @@ package struct ServerAPIChannel: AppleChannel {
       return denied
     }
     // As in the verdict, because a shop may have written the order after its receipt came.
-    let claimed = max(check.due.receivedAt, check.due.context.orderCreatedAt ?? check.due.receivedAt)
+    let claimed = max(check.row.history.dated, check.orderCreatedAt ?? check.row.history.dated)
     let isYoung = policy.asOf - claimed <= policy.notFoundGrace
     return check.result(.notFound, isYoung ? .notFoundYet : .notFound, channel: .serverApi)
   }

@@ -9,24 +9,18 @@ package struct VerifyReceiptChannel: AppleChannel {
   package static let retryLimit = 4
 
   package let app: Settings.App
-  private let client: VerifyReceiptClient
-  private let sharedSecret: Secret?
+  let client: VerifyReceiptClient
+  let sharedSecret: Secret?
 
-  package init(app: Settings.App, client: VerifyReceiptClient, sharedSecret: Secret?) {
-    self.app = app
-    self.client = client
-    self.sharedSecret = sharedSecret
-  }
-
-  package func questions(about check: JudgedCheck) -> [Question] {
-    guard case .receipt(let payload) = check.due.matter else { return [] }
+  package func questions(about check: CheckInProgress) -> [Question] {
+    guard let payload = check.payload else { return [] }
     switch check.kind {
     case .app, .transaction:
       // Our shared secret is not that of another app's developer, and Apple does not know receipts signed by Xcode.
       if let bundleId = check.genuine?.bundleId, bundleId != app.bundleId { return [] }
       if case .refused(.xcode, _) = check.judgement { return [] }
       // Apple can add later renewals, and refunds of everything but consumables.
-      return [Question(.receipt(payload: payload), first: Question.side(of: check.due.environment))]
+      return [Question(.receipt(payload: payload), first: Question.side(of: check.row.environment))]
     case .signed, .malformed, nil: return []
     }
   }
@@ -44,14 +38,14 @@ package struct VerifyReceiptChannel: AppleChannel {
   /// The shared secret comes from the configuration and cannot be renewed.
   package func renewCredential() async {}
 
-  package func result(of check: JudgedCheck, answers: [ChannelAnswer]) -> CheckResult {
+  package func result(of check: CheckInProgress, answers: [ChannelAnswer]) -> CheckResult {
     guard let answer = answers.first else { return check.offlineResult }
     var result = result(of: check, answer: answer)
     result.appleStatus = answer.appleStatus
     return result
   }
 
-  private func result(of check: JudgedCheck, answer: ChannelAnswer) -> CheckResult {
+  private func result(of check: CheckInProgress, answer: ChannelAnswer) -> CheckResult {
     switch answer.meaning {
     case .genuine(let environment, let bundleId, let facts):
       // An answer that contradicts the receipt belongs to another receipt, from a cache for instance.
@@ -83,7 +77,7 @@ package struct VerifyReceiptChannel: AppleChannel {
       return denied
     case .accountGone: return check.result(.review, .accountGone, channel: .verifyReceipt)
     case .silent(let silence):
-      let isRetryExhausted = answer.isUnreadableReceiptStatus && check.due.attempts >= Self.retryLimit
+      let isRetryExhausted = answer.isUnreadableReceiptStatus && check.row.history.attempts >= Self.retryLimit
       if isRetryExhausted, case .refused(.signatureInvalid, _) = check.judgement {
         return check.result(.rejected, .signatureInvalid, channel: .verifyReceipt)
       }
@@ -96,7 +90,7 @@ package struct VerifyReceiptChannel: AppleChannel {
   }
 }
 
-extension JudgedCheck {
+extension CheckInProgress {
   /// True if the receipt itself, or Apple's earlier acceptance, states another app.
   func statesOtherApp(to bundleId: String) -> Bool {
     known.contains { content in content.bundleId.map { $0 != bundleId } ?? false }

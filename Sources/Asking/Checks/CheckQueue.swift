@@ -58,20 +58,6 @@ package struct CheckQueue: Sendable {
       selection: selection, claims: claims)
   }
 
-  private init(
-    store: OpenSession, source: ProofSource, settings: Settings, asOf: Instant, isPastAudit: Bool, worker: Worker,
-    selection: Selection, claims: Claims
-  ) {
-    self.store = store
-    self.source = source
-    self.settings = settings
-    self.asOf = asOf
-    self.isPastAudit = isPastAudit
-    self.worker = worker
-    self.selection = selection
-    self.claims = claims
-  }
-
   package func close() async {
     await store.close()
     await source.session.close()
@@ -98,19 +84,15 @@ package struct CheckQueue: Sendable {
 
   /// Makes the proofs of a new critical finding due once more before it is reported.
   package func ask(about critical: Set<CheckSubject>) async throws {
-    let (table, asOf) = (table, asOf)
-    try await store.withConnection { connection in
-      for kind in [CheckSubject.Kind.receipt, .lookup] {
-        try table.change(
-          where: "c.subject_kind = $1 AND c.subject_id = ANY ($2)",
-          [.text(kind.rawValue), .textArray(critical.filter { $0.kind == kind }.map(\.id.text).sorted())],
-          on: connection
-        ) { row in
-          // Apple is not asked about an offline conclusion.
-          guard !row.history.isOffline, row.history.answeredAt.map({ $0 < asOf }) ?? false else { return false }
-          row.history.criticalSince = asOf
-          return true
-        }
+    for kind in [CheckSubject.Kind.receipt, .lookup] {
+      try await table.change(
+        where: "c.subject_kind = $1 AND c.subject_id = ANY ($2)",
+        [.text(kind.rawValue), .textArray(critical.filter { $0.kind == kind }.map(\.id.text).sorted())], in: store
+      ) { row in
+        // Apple is not asked about an offline conclusion.
+        guard !row.history.isOffline, row.history.answeredAt.map({ $0 < asOf }) ?? false else { return false }
+        row.history.criticalSince = asOf
+        return true
       }
     }
   }
@@ -118,16 +100,10 @@ package struct CheckQueue: Sendable {
   /// Makes all checks of the selected order due, because a run with `--order` always asks.
   func askAboutOrder() async throws {
     guard selection.orderId != nil, let subjects = try await subjects() else { return }
-    let (table, asOf) = (table, asOf)
-    try await store.withConnection { connection in
-      try table.change(
-        where: Self.isListed("$1", "$2"),
-        [.textArray(subjects.map(\.kind.rawValue)), .textArray(subjects.map(\.id.text))], on: connection
-      ) { row in
-        guard row.history.lastAttempt.map({ $0 < asOf }) ?? false else { return false }
-        row.history.criticalSince = asOf
-        return true
-      }
+    try await table.change(where: Self.isListed("$1", "$2"), subjects.parameters, in: store) { row in
+      guard row.history.lastAttempt.map({ $0 < asOf }) ?? false else { return false }
+      row.history.criticalSince = asOf
+      return true
     }
   }
 
@@ -159,9 +135,7 @@ package struct CheckQueue: Sendable {
     var found = 0
     for start in stride(from: 0, to: subjects.count, by: settings.batchSize) where found < most {
       let part = subjects[start..<min(start + settings.batchSize, subjects.count)]
-      found += try await count(
-        "\(condition) AND \(Self.isListed("$3", "$4"))",
-        [.textArray(part.map(\.kind.rawValue)), .textArray(part.map(\.id.text))])
+      found += try await count("\(condition) AND \(Self.isListed("$3", "$4"))", part.parameters)
     }
     return found
   }
@@ -272,7 +246,7 @@ package struct CheckQueue: Sendable {
     var further: [PostgresValue] = []
     if let part {
       condition += " AND \(Self.isListed("$5", "$6"))"
-      further = [.textArray(part.map(\.kind.rawValue)), .textArray(part.map(\.id.text))]
+      further = part.parameters
     }
     let (sql, values, asOf, worker) = (Self.statement(and: condition), further, asOf, worker)
     // Outlives the attempt: if the session is lost at the commit, the retry releases the checks of the first attempt.
@@ -307,7 +281,7 @@ package struct CheckQueue: Sendable {
       UPDATE night_audit.receipt_checks c SET worker = NULL
       WHERE c.worker = $1::int AND \(isListed("$2", "$3"))
       """,
-      [.int(worker.number), .textArray(subjects.map(\.kind.rawValue)), .textArray(subjects.map(\.id.text))])
+      [.int(worker.number)] + subjects.parameters)
   }
 
   func leased(_ subjects: [CheckSubject]) async throws -> [CheckRow] {
@@ -316,11 +290,7 @@ package struct CheckQueue: Sendable {
       SELECT \(CheckRow.columns) FROM night_audit.receipt_checks c
       WHERE c.worker = $4::int AND \(Self.isDue) AND \(Self.isListed("$2", "$3"))
       ORDER BY c.due_rank, c.due_from, c.subject_kind, c.subject_id
-      """,
-      [
-        .timestamp(asOf.microseconds), .textArray(subjects.map(\.kind.rawValue)),
-        .textArray(subjects.map(\.id.text)), .int(worker.number),
-      ]
+      """, [.timestamp(asOf.microseconds)] + subjects.parameters + [.int(worker.number)]
     ).map { try CheckRow($0) }
   }
 
@@ -403,14 +373,6 @@ package struct CheckQueue: Sendable {
 struct ListedProofs: Sendable {
   var receiptIds: Set<Identifier>
   var orderIds: Set<Identifier>
-}
-
-final class Counter: Sendable {
-  private let count = Mutex(0)
-
-  var value: Int { count.withLock { $0 } }
-
-  func add(_ more: Int) { count.withLock { $0 += more } }
 }
 
 /// A statement of Apple about a transaction, with its channel and time.

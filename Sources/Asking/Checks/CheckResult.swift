@@ -4,9 +4,9 @@ import Reconciliation
 
 /// The result of asking about one receipt or transaction ID, ready to be stored.
 package struct CheckResult: Sendable {
-  package var context: CheckContext
+  /// The check without its payload, because results wait in memory until they are stored.
+  package var check: CheckInProgress
   package var app: String?
-  package var kind: ReceiptKind?
   /// `pending` marks facts that came before the answer is complete. The check stays due.
   package var outcome: CheckOutcome
   package var reason: PaymentReason?
@@ -31,25 +31,24 @@ package struct CheckResult: Sendable {
   package var denial: Refusal?
 
   package init(
-    context: CheckContext, kind: ReceiptKind?, outcome: CheckOutcome, reason: PaymentReason? = nil,
-    channel: EvidenceChannel
+    of check: CheckInProgress, _ outcome: CheckOutcome, _ reason: PaymentReason? = nil, channel: EvidenceChannel
   ) {
-    self.context = context
-    self.kind = kind
+    self.check = check
+    self.check.payload = nil
+    (self.check.questions, self.check.answers) = ([], [])
     self.outcome = outcome
     self.reason = reason
     self.channel = channel
   }
 
-  package var subject: CheckSubject { context.row.subject }
-  package var orderId: Identifier? { context.orderId }
+  package var subject: CheckSubject { check.subject }
 
   func refusal(bundleIds: [String]) -> Refusal? {
-    let expected = context.bundleId.map { [$0] } ?? bundleIds
+    let expected = check.bundleId.map { [$0] } ?? bundleIds
     return Refusal(
       outcome, reason: reason, provenBundleId: bundleId, expectedBundleIds: expected,
-      provenIds: signedTransactionId == nil ? [] : containedIds.sorted(), namedId: context.statedTransactionId,
-      provenProductId: provenProductId ?? lookedUpProductId, orderedProductId: context.productId)
+      provenIds: signedTransactionId == nil ? [] : containedIds.sorted(), namedId: check.statedTransactionId,
+      provenProductId: provenProductId ?? lookedUpProductId, orderedProductId: check.productId)
   }
 
   /// The looked-up product; nil for a subscription's original, whose periods may have other products.
@@ -62,11 +61,8 @@ package struct CheckResult: Sendable {
 
   /// A copy without values that cannot be stored. A person looks at it, and the next night asks again.
   var parked: CheckResult {
-    var parked = CheckResult(
-      context: context, kind: kind, outcome: .review, reason: .appleError, channel: channel)
-    parked.app = app
-    parked.appleStatus = nil
-    parked.isUnproven = isUnproven
+    var parked = CheckResult(of: check, .review, .appleError, channel: channel)
+    (parked.app, parked.isUnproven) = (app, isUnproven)
     return parked
   }
 }

@@ -1,6 +1,7 @@
 import AuditStore
 import Postgres
 import Reconciliation
+import Streams
 
 /// A row of `night_audit.receipt_checks`: the state of the check of one proof.
 package struct CheckRow: Sendable {
@@ -29,12 +30,6 @@ package struct CheckRow: Sendable {
     package var refusal: Refusal
     package var outcome: CheckOutcome
     package var reason: PaymentReason?
-
-    package init(refusal: Refusal, outcome: CheckOutcome, reason: PaymentReason?) {
-      self.refusal = refusal
-      self.outcome = outcome
-      self.reason = reason
-    }
   }
 
   package init(subject: CheckSubject, history: CheckHistory) {
@@ -57,11 +52,7 @@ package struct CheckRow: Sendable {
     """
 
   init(_ row: PostgresRow) throws(PostgresError) {
-    func instant(_ column: Int) throws(PostgresError) -> Instant? {
-      try row.optionalTimestamp(column).map { Instant(microseconds: $0) }
-    }
-    subject = CheckSubject(
-      kind: CheckSubject.Kind(rawValue: try row.text(0)) ?? .receipt, id: Identifier(try row.text(1)))
+    subject = try CheckSubject(row)
     history = CheckHistory(
       dated: Instant(microseconds: try row.timestamp(2)), knownSince: Instant(microseconds: try row.timestamp(3)))
     history.isUrgent = try row.bool(4)
@@ -71,12 +62,12 @@ package struct CheckRow: Sendable {
     let channel = try row.optionalText(8)
     history.isOffline = history.outcome != .pending && channel == EvidenceChannel.offline.rawValue
     history.attempts = try row.int32(9)
-    history.lastAttempt = try instant(10)
+    history.lastAttempt = try row.optionalInstant(10)
     attemptWhenRead = history.lastAttempt
-    history.answeredAt = try instant(11)
-    history.outcomeSince = try instant(12)
-    history.unansweredSince = try instant(13)
-    history.criticalSince = try instant(14)
+    history.answeredAt = try row.optionalInstant(11)
+    history.outcomeSince = try row.optionalInstant(12)
+    history.unansweredSince = try row.optionalInstant(13)
+    history.criticalSince = try row.optionalInstant(14)
     app = try row.optionalText(15)
     environment = try row.optionalText(16).flatMap(AppleEnvironment.init)
     containedCount = Int(try row.int32(17))
@@ -87,23 +78,22 @@ package struct CheckRow: Sendable {
       storedRefusal = StoredRefusal(
         refusal: refusal, outcome: outcome, reason: try row.optionalText(21).flatMap(PaymentReason.init))
     }
-    if let from = try instant(22) {
+    if let from = try row.optionalInstant(22) {
       due = Dueness(
-        from: from, until: try instant(23), rank: Dueness.Rank(rawValue: Int16(clamping: try row.int32(24))) ?? .open)
+        from: from, until: try row.optionalInstant(23),
+        rank: Dueness.Rank(rawValue: Int16(clamping: try row.int32(24))) ?? .open)
     }
     bundleId = try row.optionalText(25)
-    missingSince = try instant(26)
+    missingSince = try row.optionalInstant(26)
     signedTransactionId = try row.optionalText(27)
-    orderId = try row.optionalText(28).map { Identifier($0) }
-    history.accusedSince = try instant(29)
+    orderId = try row.optionalId(28)
+    history.accusedSince = try row.optionalInstant(29)
   }
 }
 
 /// Writes `night_audit.receipt_checks`. Each change stores the due date that follows from it.
 package struct CheckTable: Sendable {
   package let policy: Dueness.Policy
-
-  package init(policy: Dueness.Policy) { self.policy = policy }
 
   private static let page: Int64 = 5_000
 
@@ -151,11 +141,9 @@ package struct CheckTable: Sendable {
 
   /// Adds new checks, and moves known receipts to their present order. Returns the number of both.
   /// A moved receipt keeps its order of the last complete night, until it is back or such a night has the new one.
-  package func insert(
-    _ rows: [(row: CheckRow, orderId: Identifier?)], on connection: borrowing BlockingConnection
-  ) throws(PostgresError) -> Int {
+  package func insert(_ rows: [CheckRow], on connection: borrowing BlockingConnection) throws(PostgresError) -> Int {
     if rows.isEmpty { return 0 }
-    let due = rows.map { Dueness(of: $0.row.history, policy: policy) }
+    let due = rows.map { Dueness(of: $0.history, policy: policy) }
     return try connection.execute(
       """
       INSERT INTO night_audit.receipt_checks AS known (subject_kind, subject_id, order_id, received_at, known_since,
@@ -172,46 +160,50 @@ package struct CheckTable: Sendable {
         WHERE known.subject_kind = 'receipt' AND known.order_id IS DISTINCT FROM excluded.order_id
       """,
       [
-        .textArray(rows.map(\.row.subject.kind.rawValue)), .textArray(rows.map(\.row.subject.id.text)),
-        .textArray(rows.map { $0.orderId?.text }), .timestampArray(rows.map(\.row.history.dated.microseconds)),
-        .timestampArray(rows.map(\.row.history.knownSince.microseconds)), .boolArray(rows.map(\.row.history.isUrgent)),
+        .textArray(rows.map(\.subject.kind.rawValue)), .textArray(rows.map(\.subject.id.text)),
+        .textArray(rows.map { $0.orderId?.text }), .timestampArray(rows.map(\.history.dated.microseconds)),
+        .timestampArray(rows.map(\.history.knownSince.microseconds)), .boolArray(rows.map(\.history.isUrgent)),
         .timestampArray(due.map { $0?.from.microseconds }), .intArray(due.map { Int64($0?.rank.rawValue ?? 0) }),
       ]
     ).affectedRows
   }
 
-  /// Changes the checks that satisfy `condition` (aliased `c`), each page in its own transaction. `change` returns
-  /// false if it has changed nothing. Returns the number of changed checks.
+  /// Changes the checks that satisfy `condition` (aliased `c`), each page in its own transaction, or all in the caller's.
+  /// `change` returns false if it has changed nothing. Returns the number of changed checks.
   @discardableResult
   package func change(
-    where condition: String, _ parameters: [PostgresValue] = [], on connection: borrowing BlockingConnection,
-    _ change: (inout CheckRow) -> Bool
+    where condition: String, _ parameters: [PostgresValue] = [], isWithinTransaction: Bool = false,
+    on connection: borrowing BlockingConnection, _ change: (inout CheckRow) -> Bool
   ) throws -> Int {
     var count = 0
     var last: CheckSubject?
     repeat {
       let position = last
-      last = nil
-      count += try connection.transaction { connection in
-        try page(condition, parameters, after: position, on: connection, last: &last, change)
+      if isWithinTransaction {
+        count += try page(condition, parameters, after: position, on: connection, last: &last, change)
+      } else {
+        count += try connection.transaction { connection in
+          try page(condition, parameters, after: position, on: connection, last: &last, change)
+        }
       }
     } while last != nil
     return count
   }
 
   @discardableResult
-  func changeWithin(
-    _ condition: String, _ parameters: [PostgresValue], on connection: borrowing BlockingConnection,
-    _ change: (inout CheckRow) -> Bool
-  ) throws -> Int {
-    var count = 0
-    var last: CheckSubject?
-    repeat {
-      let position = last
-      last = nil
-      count += try page(condition, parameters, after: position, on: connection, last: &last, change)
-    } while last != nil
-    return count
+  func change(
+    where condition: String, _ parameters: [PostgresValue] = [], in store: OpenSession,
+    _ change: @Sendable (inout CheckRow) -> Bool
+  ) async throws -> Int {
+    try await store.withConnection { try self.change(where: condition, parameters, on: $0, change) }
+  }
+
+  @discardableResult
+  func change(
+    receipts ids: [Identifier], in store: OpenSession, _ change: @Sendable (inout CheckRow) -> Bool
+  ) async throws -> Int {
+    let isOne = "c.subject_kind = 'receipt' AND c.subject_id = ANY ($1)"
+    return try await self.change(where: isOne, [.textArray(ids.map(\.text))], in: store, change)
   }
 
   private func page(
@@ -235,4 +227,16 @@ package struct CheckTable: Sendable {
     last = rows.count < Int(Self.page) ? nil : newest
     return changed.count
   }
+}
+
+extension CheckSubject {
+  /// Reads the first two columns of a row.
+  init(_ row: PostgresRow) throws(PostgresError) {
+    self.init(kind: Kind(rawValue: try row.text(0)) ?? .receipt, id: try row.id(1))
+  }
+}
+
+extension Sequence<CheckSubject> {
+  /// The parameters of `CheckQueue.isListed`.
+  var parameters: [PostgresValue] { [.textArray(map(\.kind.rawValue)), .textArray(map(\.id.text))] }
 }

@@ -1,6 +1,7 @@
 import AuditStore
 import Postgres
 import Reconciliation
+import Streams
 
 extension CheckTable {
   /// The table with the policy of the newest run; nil before the first run.
@@ -25,10 +26,7 @@ extension CheckTable {
     let subjects = changes.keys.sorted { ($0.kind.rawValue, $0.id) < ($1.kind.rawValue, $1.id) }
     for start in stride(from: 0, to: subjects.count, by: 1_000) {
       let part = subjects[start..<min(start + 1_000, subjects.count)]
-      try change(
-        where: CheckQueue.isListed("$1", "$2"),
-        [.textArray(part.map(\.kind.rawValue)), .textArray(part.map(\.id.text))], on: connection
-      ) { row in
+      try change(where: CheckQueue.isListed("$1", "$2"), part.parameters, on: connection) { row in
         row.history.accusedSince = changes[row.subject] ?? nil
         return true
       }
@@ -67,14 +65,9 @@ extension CheckTable {
       WHERE c.accused_since IS NOT NULL AND NOT EXISTS (
         SELECT FROM accused a WHERE a.subject_kind = c.subject_kind AND a.subject_id = c.subject_id)
       """)
-    var changes: [CheckSubject: Instant?] = [:]
-    for row in rows {
-      let kind = CheckSubject.Kind(rawValue: try row.text(0)) ?? .receipt
-      changes.updateValue(
-        try row.optionalTimestamp(2).map { Instant(microseconds: $0) },
-        forKey: CheckSubject(kind: kind, id: Identifier(try row.text(1))))
+    return try rows.reduce(into: [:]) { changes, row in
+      changes.updateValue(try row.optionalInstant(2), forKey: try CheckSubject(row))
     }
-    return changes
   }
 }
 

@@ -121,9 +121,10 @@ struct PendingLookups: Sendable {
 
   private func abandon(_ subjectIds: Set<Identifier>, on connection: borrowing BlockingConnection) throws {
     if subjectIds.isEmpty { return }
-    try table.changeWithin(
-      "c.subject_kind = 'lookup' AND c.subject_id = ANY ($1) AND NOT EXISTS (SELECT 1 FROM night_audit.lookups l WHERE l.subject_id = c.subject_id)",
-      [.textArray(subjectIds.sorted().map(\.text))], on: connection
+    try table.change(
+      where:
+        "c.subject_kind = 'lookup' AND c.subject_id = ANY ($1) AND NOT EXISTS (SELECT 1 FROM night_audit.lookups l WHERE l.subject_id = c.subject_id)",
+      [.textArray(subjectIds.sorted().map(\.text))], isWithinTransaction: true, on: connection
     ) { row in
       row.history.isWanted = false
       return true
@@ -152,9 +153,9 @@ struct PendingLookups: Sendable {
     }
     if questions.isEmpty { return 0 }
     var known: Set<Identifier> = []
-    var count = try table.changeWithin(
-      "c.subject_kind = 'lookup' AND c.subject_id = ANY ($1)", [.textArray(questions.keys.sorted().map(\.text))],
-      on: connection
+    var count = try table.change(
+      where: "c.subject_kind = 'lookup' AND c.subject_id = ANY ($1)",
+      [.textArray(questions.keys.sorted().map(\.text))], isWithinTransaction: true, on: connection
     ) { row in
       let id = row.subject.id
       known.insert(id)
@@ -166,22 +167,14 @@ struct PendingLookups: Sendable {
       if row.history.outcome == .notFound { row.history.renew(asOf: asOf) }
       return true
     }
-    let new = questions.filter { !known.contains($0.key) }.sorted { $0.key < $1.key }.map { id, question in
+    let new = questions.filter { !known.contains($0.key) }.sorted { $0.key < $1.key }.map { id, question -> CheckRow in
       var history = CheckHistory(dated: question.dated, knownSince: asOf)
       history.isUrgent = question.isUrgent
-      let subject = CheckSubject(kind: .lookup, id: id)
-      return (row: CheckRow(subject: subject, history: history), orderId: Optional(question.orderId))
+      var row = CheckRow(subject: CheckSubject(kind: .lookup, id: id), history: history)
+      row.orderId = question.orderId
+      return row
     }
     count += try table.insert(new, on: connection)
     return count
-  }
-}
-
-extension PendingLookups.Candidate {
-  init?(_ order: ProofSource.ChangedOrder) {
-    guard let bundleId = order.bundleId, let transactionId = order.transactionId else { return nil }
-    self.init(
-      orderId: order.id, bundleId: bundleId, transactionId: transactionId, dated: order.createdAt,
-      isUrgent: order.isUrgent)
   }
 }

@@ -1,7 +1,9 @@
+import AuditStore
 import Postgres
 import Reconciliation
 import Run
 import SalesStore
+import Streams
 
 /// The fingerprint of a proof when Apple was asked, for comparison with the present one.
 struct ProofFingerprint: Sendable {
@@ -29,21 +31,6 @@ struct ProofFingerprint: Sendable {
 
 /// Reads the shop's receipts and orders on its own connection, without joins to night-audit's tables.
 package struct ProofSource: Sendable {
-  struct NewReceipt: Sendable {
-    var id: Identifier
-    var orderId: Identifier?
-    var receivedAt: Instant
-    var isUrgent: Bool
-  }
-
-  struct ChangedOrder: Sendable {
-    var id: Identifier
-    var bundleId: String?
-    var transactionId: String?
-    var createdAt: Instant
-    var isUrgent: Bool
-  }
-
   struct Described: Sendable {
     var id: Identifier
     var orderId: Identifier?
@@ -58,13 +45,8 @@ package struct ProofSource: Sendable {
   }
 
   let session: OpenSession
-  private let sales: SalesRows
+  let sales: SalesRows
   private var schema: String { sales.schema }
-
-  package init(session: OpenSession, sales: SalesRows) {
-    self.session = session
-    self.sales = sales
-  }
 
   private static let calendar = "BETWEEN '0001-01-01' AND '9999-12-31'"
 
@@ -96,7 +78,10 @@ package struct ProofSource: Sendable {
     ).single().text(0)
   }
 
-  func receipts(from: Instant, until: Instant, _ take: @Sendable ([NewReceipt]) async throws -> Void) async throws {
+  /// Reads the receipts of a span as new checks. Returns the sum of the counts that `take` returns.
+  func receipts(
+    from: Instant, until: Instant, asOf: Instant, _ take: @Sendable ([CheckRow]) async throws -> Int
+  ) async throws -> Int {
     try await read(
       """
       SELECT r.receipt_id::text, CASE WHEN octet_length(r.order_id::text) <= 1000 THEN r.order_id::text END, r.received_at,
@@ -105,20 +90,23 @@ package struct ProofSource: Sendable {
       """, [.timestamp(from.microseconds), .timestamp(until.microseconds)]
     ) { rows in
       try await take(
-        try rows.compactMap { row throws(PostgresError) in
+        try rows.compactMap { row throws(PostgresError) -> CheckRow? in
           guard try row.areTexts(0, 1) else { return nil }
-          return NewReceipt(
-            id: Identifier(try row.text(0)), orderId: try row.optionalText(1).map { Identifier($0) },
-            receivedAt: Instant(microseconds: try row.timestamp(2)), isUrgent: try row.bool(3))
+          var history = CheckHistory(dated: Instant(microseconds: try row.timestamp(2)), knownSince: asOf)
+          history.isUrgent = try row.bool(3)
+          var check = CheckRow(subject: CheckSubject(kind: .receipt, id: try row.id(0)), history: history)
+          check.orderId = try row.optionalId(1)
+          return check
         })
     }
   }
 
-  /// Reads the orders that changed since an instant. `onlyBundleId` is the app of orders that state none.
+  /// Reads the orders that changed since an instant, with the ID that each one states. `onlyBundleId` is the app of
+  /// orders that state none. Returns the sum of the counts that `take` returns.
   func orders(
     changedFrom: Instant, createdFrom: Instant, until: Instant, onlyBundleId: String?,
-    _ take: @Sendable ([ChangedOrder]) async throws -> Void
-  ) async throws {
+    _ take: @Sendable ([(id: Identifier, candidate: PendingLookups.Candidate?)]) async throws -> Int
+  ) async throws -> Int {
     try await read(
       """
       SELECT o.order_id::text, coalesce(\(Self.bundleId), $4),
@@ -134,11 +122,16 @@ package struct ProofSource: Sendable {
       ]
     ) { rows in
       try await take(
-        try rows.compactMap { row throws(PostgresError) in
+        try rows.compactMap { row throws(PostgresError) -> (id: Identifier, candidate: PendingLookups.Candidate?)? in
           guard try row.areTexts(0, 1, 2) else { return nil }
-          return ChangedOrder(
-            id: Identifier(try row.text(0)), bundleId: try row.optionalText(1), transactionId: try row.optionalText(2),
-            createdAt: Instant(microseconds: try row.timestamp(3)), isUrgent: try row.bool(4))
+          let id = try row.id(0)
+          guard let bundleId = try row.optionalText(1), let transactionId = try row.optionalText(2) else {
+            return (id, nil)
+          }
+          let candidate = PendingLookups.Candidate(
+            orderId: id, bundleId: bundleId, transactionId: transactionId,
+            dated: Instant(microseconds: try row.timestamp(3)), isUrgent: try row.bool(4))
+          return (id, candidate)
         })
     }
   }
@@ -306,18 +299,20 @@ package struct ProofSource: Sendable {
 
   /// Reads a query through a cursor, so that memory holds one portion at a time.
   private func read(
-    _ sql: String, _ parameters: [PostgresValue], _ take: @Sendable (PostgresRows) async throws -> Void
-  ) async throws {
+    _ sql: String, _ parameters: [PostgresValue], _ take: @Sendable (PostgresRows) async throws -> Int
+  ) async throws -> Int {
     try await session.run { session, _ in
+      var count = 0
       try await session.executeScript("BEGIN READ ONLY")
       do {
         try await session.execute("DECLARE portions NO SCROLL CURSOR FOR \(sql)", parameters)
         while true {
           let rows = try await session.execute("FETCH \(Self.rowsAtATime) FROM portions")
           if rows.isEmpty { break }
-          try await take(rows)
+          count += try await take(rows)
         }
         try await session.executeScript("COMMIT")
+        return count
       } catch {
         // A failed rollback means that the session is lost, and the transaction with it.
         try? await session.executeScript("ROLLBACK")

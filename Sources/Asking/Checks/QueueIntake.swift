@@ -36,64 +36,66 @@ struct QueueIntake: Sendable {
   func run(from unknownFrom: Instant? = nil, judge: String? = nil) async throws -> Int {
     var state = try await AskingState.read(store)
     let definition = try await source.definition()
-    let policy = PolicyText(settings)
+    let times = [table.policy.staleAfter, table.policy.refundWindow, table.policy.lookback]
+      .map { "\($0.microseconds)" }.joined(separator: " ")
+    let apps = settings.apps.map { "\($0.bundleId)=\(settings.effectiveChannel(of: $0).rawValue)" }.sorted()
+      .joined(separator: " ")
+    let haveChannelsChanged = state[.apps] != apps
     var count = 0
-    if state.policy != policy {
-      count += try await adopt(haveChannelsChanged: state.policy?.apps != policy.apps, former: state.policy?.times)
+    if haveChannelsChanged || state[.times] != times {
+      count += try await adopt(haveChannelsChanged: haveChannelsChanged, former: state[.times])
     }
-    let hasDefinitionChanged = state.definition != definition || state.policy?.apps != policy.apps
-    let isTime = state.readAllAt.map { asOf - $0 >= Self.everything } ?? true
-    let extendsHorizon = state.readFrom.map { horizon < $0 } ?? true
+    let hasDefinitionChanged = state[.definition] != definition || haveChannelsChanged
+    let isTime = state[instant: .all].map { asOf - $0 >= Self.everything } ?? true
+    let extendsHorizon = state[instant: .from].map { horizon < $0 } ?? true
     let isAll = hasDefinitionChanged || isTime || extendsHorizon
-    let seen = start(state.receiptsUntil)
-    let isUnread = hasDefinitionChanged || !state.hasReadAllReceipts
+    let seen = start(state[instant: .receipts])
+    let isUnread = hasDefinitionChanged || state[.allReceipts] == nil
     count += try await takeReceipts(
       from: isUnread ? Self.beginning : min(unknownFrom ?? seen, isAll ? horizon : seen), comparedFrom: seen)
     try await restoreVanishedReceipts(
       missingFrom: isAll || unknownFrom != nil ? Self.beginning : asOf - Self.everything)
-    count += try await takeOrders(changedFrom: isAll ? nil : start(state.ordersUntil), createdFrom: horizon)
+    count += try await takeOrders(changedFrom: isAll ? nil : start(state[instant: .orders]), createdFrom: horizon)
     if let unknownFrom, !isAll {
       count += try await takeOrders(changedFrom: nil, createdFrom: max(horizon, unknownFrom))
     }
     count += try await rejudgeChangedReceipts()
-    if let judge = judge.map({ "\($0) \(Version.current)" }), judge != state.judge {
-      if state.judge != nil { count += try await rejudgeRefusals() }
-      state.judge = judge
+    if let judge = judge.map({ "\($0) \(Version.current)" }), judge != state[.judge] {
+      if state[.judge] != nil { count += try await rejudgeRefusals() }
+      state[.judge] = judge
     }
-    state.policy = policy
-    state.definition = definition
-    state.hasReadAllReceipts = true
-    state.receiptsUntil = max(state.receiptsUntil ?? asOf, asOf)
-    state.ordersUntil = max(state.ordersUntil ?? asOf, asOf)
-    if hasDefinitionChanged {
-      (state.readAllAt, state.readFrom) = (asOf, horizon)
-    } else if isAll {
-      (state.readAllAt, state.readFrom) = (max(state.readAllAt ?? asOf, asOf), min(state.readFrom ?? horizon, horizon))
+    (state[.times], state[.apps], state[.definition], state[.allReceipts]) = (times, apps, definition, "read")
+    for key in [AskingState.Key.receipts, .orders] { state[instant: key] = max(state[instant: key] ?? asOf, asOf) }
+    if isAll {
+      // A changed definition makes earlier reading worthless.
+      let (all, from): (Instant?, Instant?) =
+        hasDefinitionChanged ? (nil, nil) : (state[instant: .all], state[instant: .from])
+      (state[instant: .all], state[instant: .from]) = (max(all ?? asOf, asOf), min(from ?? horizon, horizon))
     }
     try await state.save(store)
     return count
   }
 
   func unknownCount(_ listed: ListedProofs?) async throws -> Int {
-    let count = Counter()
-    let isUnread = !(try await AskingState.read(store).hasReadAllReceipts)
-    try await source.receipts(from: isUnread ? Self.beginning : horizon, until: until) { receipts in
-      let ids = receipts.map(\.id).filter { listed?.receiptIds.contains($0) ?? true }
-      count.add(try await unknown(ids, kind: .receipt))
+    let isUnread = try await AskingState.read(store)[.allReceipts] == nil
+    let from = isUnread ? Self.beginning : horizon
+    let count = try await source.receipts(from: from, until: until, asOf: asOf) { receipts in
+      let ids = receipts.map(\.subject.id).filter { listed?.receiptIds.contains($0) ?? true }
+      return try await unknown(ids, kind: .receipt)
     }
     let bundleIds = settings.serverAPIApps
-    if bundleIds.isEmpty { return count.value }
-    try await source.orders(
+    if bundleIds.isEmpty { return count }
+    let lookups = try await source.orders(
       changedFrom: Self.beginning, createdFrom: horizon, until: until, onlyBundleId: onlyBundleId
     ) { orders in
-      let naming = orders.compactMap { PendingLookups.Candidate($0) }.filter {
+      let naming = orders.compactMap(\.candidate).filter {
         bundleIds.contains($0.bundleId) && listed?.orderIds.contains($0.orderId) ?? true
       }
       let described = try await source.ordersWithReceipts(naming.map(\.orderId))
       let ids = naming.filter { !described.contains($0.orderId) }.map(\.question.id)
-      count.add(try await unknown(Set(ids).sorted(), kind: .lookup))
+      return try await unknown(Set(ids).sorted(), kind: .lookup)
     }
-    return count.value
+    return count + lookups
   }
 
   private func unknown(_ ids: [Identifier], kind: CheckSubject.Kind) async throws -> Int {
@@ -110,14 +112,7 @@ struct QueueIntake: Sendable {
 
   /// - Parameter comparedFrom: older verified receipts are compared with the shop's payload only once they are stale.
   private func takeReceipts(from: Instant, comparedFrom: Instant) async throws -> Int {
-    let count = Counter()
-    try await source.receipts(from: from, until: until) { receipts in
-      let rows = receipts.map { receipt in
-        var history = CheckHistory(dated: receipt.receivedAt, knownSince: asOf)
-        history.isUrgent = receipt.isUrgent
-        let row = CheckRow(subject: CheckSubject(kind: .receipt, id: receipt.id), history: history)
-        return (row: row, orderId: receipt.orderId)
-      }
+    try await source.receipts(from: from, until: until, asOf: asOf) { rows in
       let taken = try await store.run { session, _ in
         try await session.transaction { connection in
           let taken = try table.insert(rows, on: connection)
@@ -125,10 +120,10 @@ struct QueueIntake: Sendable {
           return taken
         }
       }
-      count.add(taken)
-      count.add(try await renewReplacedReceipts(receipts.filter { $0.receivedAt >= comparedFrom }.map(\.id)))
+      let ids = rows.filter { $0.history.dated >= comparedFrom }.map(\.subject.id)
+      let renewed = try await renewReplacedReceipts(ids)
+      return taken + renewed
     }
-    return count.value
   }
 
   private func renewReplacedReceipts(_ ids: [Identifier]) async throws -> Int {
@@ -158,15 +153,10 @@ struct QueueIntake: Sendable {
     }
     if replaced.isEmpty { return 0 }
     try await requireOwnPayloads(replacedOfUsers, among: Set(known.compactMap(\.userId)))
-    let (table, asOf, renewed) = (table, asOf, replaced)
-    return try await store.withConnection { connection in
-      try table.change(
-        where: "c.subject_kind = 'receipt' AND c.subject_id = ANY ($1) AND c.outcome = 'verified'",
-        [.textArray(renewed.map(\.text))], on: connection
-      ) { row in
-        row.renew(asOf: asOf)
-        return true
-      }
+    return try await table.change(receipts: replaced, in: store) { row in
+      if row.history.outcome != .verified { return false }
+      row.renew(asOf: asOf)
+      return true
     }
   }
 
@@ -185,38 +175,28 @@ struct QueueIntake: Sendable {
       last = newest
       let back = try await source.present(gone.map(\.id))
       if back.isEmpty { continue }
-      let table = table
-      try await store.withConnection { connection in
-        try table.change(
-          where: "c.subject_kind = 'receipt' AND c.subject_id = ANY ($1)", [.textArray(back.map(\.text))],
-          on: connection
-        ) { row in
-          row.history.isWanted = true
-          row.missingSince = nil
-          return true
-        }
+      try await table.change(receipts: back, in: store) { row in
+        row.history.isWanted = true
+        row.missingSince = nil
+        return true
       }
     }
   }
 
   private func takeOrders(changedFrom: Instant?, createdFrom: Instant) async throws -> Int {
     if settings.serverAPIApps.isEmpty { return 0 }
-    let count = Counter()
-    try await source.orders(
+    return try await source.orders(
       changedFrom: changedFrom ?? Self.beginning, createdFrom: createdFrom, until: until,
       onlyBundleId: onlyBundleId
     ) { orders in
-      let candidates = orders.map { PendingLookups.Candidate($0) }
-      let questions = zip(orders, candidates).map { (orderId: $0.id, question: $1?.question) }
-      count.add(
-        try await store.run { session, _ in
-          try await session.transaction { connection in
-            try needs.release(questions, on: connection)
-            return try needs.decide(candidates.compactMap(\.self), on: connection)
-          }
-        })
+      let questions = orders.map { (orderId: $0.id, question: $0.candidate?.question) }
+      return try await store.run { session, _ in
+        try await session.transaction { connection in
+          try needs.release(questions, on: connection)
+          return try needs.decide(orders.compactMap(\.candidate), on: connection)
+        }
+      }
     }
-    return count.value
   }
 
   // MARK: - Changed settings and rows
@@ -225,47 +205,42 @@ struct QueueIntake: Sendable {
   /// a channel has changed, or if the proof has come within the horizon.
   private func adopt(haveChannelsChanged: Bool, former: String?) async throws -> Int {
     let former = former.flatMap { Dueness.Policy($0) }
-    let (table, asOf, bundleIds) = (table, asOf, settings.serverAPIApps)
-    return try await store.withConnection { connection in
-      try table.change(
-        where: "c.subject_kind = 'lookup' AND c.is_wanted AND split_part(c.subject_id, '/', 1) <> ALL ($1)",
-        [.textArray(bundleIds)], on: connection
-      ) { row in
-        row.history.isWanted = false
-        return true
+    let bundleIds = PostgresValue.textArray(settings.serverAPIApps)
+    try await table.change(
+      where: "c.subject_kind = 'lookup' AND c.is_wanted AND split_part(c.subject_id, '/', 1) <> ALL ($1)",
+      [bundleIds], in: store
+    ) { row in
+      row.history.isWanted = false
+      return true
+    }
+    try await table.change(
+      where: """
+        c.subject_kind = 'lookup' AND NOT c.is_wanted AND split_part(c.subject_id, '/', 1) = ANY ($1)
+          AND EXISTS (SELECT 1 FROM night_audit.lookups l WHERE l.subject_id = c.subject_id)
+        """, [bundleIds], in: store
+    ) { row in
+      row.history.isWanted = true
+      return true
+    }
+    return try await table.change(where: "TRUE", in: store) { row in
+      let isNowWithinHorizon = !row.history.isBeyond(table.policy) && former.map(row.history.isBeyond) ?? false
+      if haveChannelsChanged || isNowWithinHorizon, row.history.isOffline, row.history.outcome != .unanswered {
+        row.renew(asOf: asOf)
       }
-      try table.change(
-        where: """
-          c.subject_kind = 'lookup' AND NOT c.is_wanted AND split_part(c.subject_id, '/', 1) = ANY ($1)
-            AND EXISTS (SELECT 1 FROM night_audit.lookups l WHERE l.subject_id = c.subject_id)
-          """, [.textArray(bundleIds)], on: connection
-      ) { row in
-        row.history.isWanted = true
-        return true
-      }
-      return try table.change(where: "TRUE", on: connection) { row in
-        let isNowWithinHorizon = !row.history.isBeyond(table.policy) && former.map(row.history.isBeyond) ?? false
-        if haveChannelsChanged || isNowWithinHorizon, row.history.isOffline, row.history.outcome != .unanswered {
-          row.renew(asOf: asOf)
-        }
-        return row.due != Dueness(of: row.history, policy: table.policy)
-      }
+      return row.due != Dueness(of: row.history, policy: table.policy)
     }
   }
 
   /// Judges refusals again that depend on root certificates or the program version, and IDs unknown to Apple.
   private func rejudgeRefusals() async throws -> Int {
-    let (table, asOf) = (table, asOf)
-    return try await store.withConnection { connection in
-      try table.change(
-        where: """
-          c.received_at >= $1 AND (c.outcome = 'not_found' OR c.outcome = 'rejected' AND c.channel = 'offline'
-            OR c.reason IN ('no_roots', 'certificate_expired'))
-          """, [.timestamp(horizon.microseconds)], on: connection
-      ) { row in
-        row.history.judgeAgain(asOf: asOf)
-        return true
-      }
+    try await table.change(
+      where: """
+        c.received_at >= $1 AND (c.outcome = 'not_found' OR c.outcome = 'rejected' AND c.channel = 'offline'
+          OR c.reason IN ('no_roots', 'certificate_expired'))
+        """, [.timestamp(horizon.microseconds)], in: store
+    ) { row in
+      row.history.judgeAgain(asOf: asOf)
+      return true
     }
   }
 
@@ -290,22 +265,16 @@ struct QueueIntake: Sendable {
         return !ProofFingerprint(now.fingerprint).isSame(as: ProofFingerprint(row.fingerprint))
       }.map(\.id)
       if mended.isEmpty { continue }
-      let (table, asOf) = (table, asOf)
-      count += try await store.withConnection { connection in
-        try table.change(
-          where: "c.subject_kind = 'receipt' AND c.subject_id = ANY ($1)", [.textArray(mended.map(\.text))],
-          on: connection
-        ) { row in
-          var context = CheckContext(row: row)
-          context.fingerprint = now[row.subject.id]?.fingerprint
-          if row.history.impliesAcceptance, context.hasAnsweredPayload {
-            // Apple has already accepted this payload; the changed order does not matter.
-            row.fingerprint = context.fingerprint
-          } else {
-            row.renew(asOf: asOf)
-          }
-          return true
+      count += try await table.change(receipts: mended, in: store) { row in
+        var check = CheckInProgress(row: row)
+        check.fingerprint = now[row.subject.id]?.fingerprint
+        if row.history.impliesAcceptance, check.hasAnsweredPayload {
+          // Apple has already accepted this payload; the changed order does not matter.
+          row.fingerprint = check.fingerprint
+        } else {
+          row.renew(asOf: asOf)
         }
+        return true
       }
     }
   }
@@ -321,68 +290,47 @@ extension CheckRow {
   }
 }
 
-/// The settings that due dates depend on, as texts to compare.
-struct PolicyText: Hashable, Sendable {
-  var times: String
-  var apps: String
-
-  init(_ settings: Settings) {
-    let policy = settings.duenessPolicy
-    times = [policy.staleAfter, policy.refundWindow, policy.lookback].map { "\($0.microseconds)" }.joined(
-      separator: " ")
-    apps = settings.apps.map { "\($0.bundleId)=\(settings.effectiveChannel(of: $0).rawValue)" }.sorted()
-      .joined(separator: " ")
-  }
-
-  init(times: String, apps: String) {
-    self.times = times
-    self.apps = apps
-  }
-}
-
+/// The settings and the reading of the newest run (`night_audit.asking_state`).
 struct AskingState: Sendable {
-  var policy: PolicyText?
-  var definition: String?
-  var judge: String?
-  var receiptsUntil: Instant?
-  var ordersUntil: Instant?
-  var readAllAt: Instant?
-  /// All rows dated later were read with this definition.
-  var readFrom: Instant?
-  /// True if receipts of any age were read with this definition.
-  var hasReadAllReceipts = false
+  enum Key: String {
+    /// The times of the dueness policy, and the channels of the apps.
+    case times, apps
+    case definition, judge
+    /// How far receipts and orders were read.
+    case receipts, orders
+    /// When all rows were read last.
+    case all
+    /// All rows dated later were read with this definition.
+    case from
+    /// Set if receipts of any age were read with this definition.
+    case allReceipts = "all_receipts"
+  }
+
+  private var values: [Key: String] = [:]
+
+  subscript(key: Key) -> String? {
+    get { values[key] }
+    set { values[key] = newValue }
+  }
+
+  subscript(instant key: Key) -> Instant? {
+    get { values[key].flatMap { Int64($0) }.map { Instant(microseconds: $0) } }
+    set { values[key] = newValue.map { "\($0.microseconds)" } }
+  }
 
   static func read(_ store: OpenSession) async throws -> AskingState {
-    var values: [String: String] = [:]
-    for row in try await store.execute("SELECT key, value FROM night_audit.asking_state") {
-      values[try row.text(0)] = try row.text(1)
-    }
-    func instant(_ key: String) -> Instant? { values[key].flatMap(Int64.init).map { Instant(microseconds: $0) } }
     var state = AskingState()
-    if let times = values["times"], let apps = values["apps"] { state.policy = PolicyText(times: times, apps: apps) }
-    state.definition = values["definition"]
-    state.judge = values["judge"]
-    state.receiptsUntil = instant("receipts")
-    state.ordersUntil = instant("orders")
-    state.readAllAt = instant("all")
-    state.readFrom = instant("from")
-    state.hasReadAllReceipts = values["all_receipts"] != nil
+    for row in try await store.execute("SELECT key, value FROM night_audit.asking_state") {
+      if let key = Key(rawValue: try row.text(0)) { state.values[key] = try row.text(1) }
+    }
     return state
   }
 
   func save(_ store: OpenSession) async throws {
-    let values: [(String, String?)] = [
-      ("times", policy?.times), ("apps", policy?.apps), ("definition", definition),
-      ("judge", judge),
-      ("receipts", receiptsUntil.map { "\($0.microseconds)" }), ("orders", ordersUntil.map { "\($0.microseconds)" }),
-      ("all", readAllAt.map { "\($0.microseconds)" }), ("from", readFrom.map { "\($0.microseconds)" }),
-      ("all_receipts", hasReadAllReceipts ? "read" : nil),
-    ]
-    let known = values.filter { $0.1 != nil }
     try await store.execute(
       """
       INSERT INTO night_audit.asking_state (key, value) SELECT * FROM unnest($1::text[], $2::text[])
       ON CONFLICT (key) DO UPDATE SET value = excluded.value
-      """, [.textArray(known.map(\.0)), .textArray(known.map(\.1))])
+      """, [.textArray(values.keys.map(\.rawValue)), .textArray(Array(values.values))])
   }
 }

@@ -79,11 +79,9 @@ package enum QueueRebuild {
       WHERE NOT is_stored ORDER BY subject_kind, subject_id, by_as_of, answer_id DESC
       """)
     return try rows.reduce(into: [:]) { answers, row in
-      guard let kind = CheckSubject.Kind(rawValue: try row.text(0)),
-        let outcome = CheckOutcome(rawValue: try row.text(2))
-      else { return }
+      guard let outcome = CheckOutcome(rawValue: try row.text(2)) else { return }
       let reason = try row.optionalText(3).flatMap(PaymentReason.init)
-      answers[CheckSubject(kind: kind, id: Identifier(try row.text(1)))] = (outcome, reason)
+      answers.updateValue((outcome, reason), forKey: try CheckSubject(row))
     }
   }
 
@@ -113,9 +111,7 @@ package enum QueueRebuild {
           THEN (c.answered_at < \(InterNightState.released("answers"))) IS NOT TRUE ELSE c.answered_at > a.as_of END
       ORDER BY c.subject_kind, c.subject_id
       """)
-    return try rows.map { row in
-      CheckSubject(kind: CheckSubject.Kind(rawValue: try row.text(0)) ?? .receipt, id: Identifier(try row.text(1)))
-    }
+    return try rows.map { try CheckSubject($0) }
   }
 
   private static func proofsWithWrongCount(_ connection: borrowing BlockingConnection) throws -> Set<CheckSubject> {
@@ -126,10 +122,7 @@ package enum QueueRebuild {
         USING (subject_kind, subject_id)
       WHERE (c.brought_count > 0) <> (l.subject_id IS NOT NULL)
       """)
-    return Set(
-      try rows.map { row in
-        CheckSubject(kind: CheckSubject.Kind(rawValue: try row.text(0)) ?? .receipt, id: Identifier(try row.text(1)))
-      })
+    return Set(try rows.map { try CheckSubject($0) })
   }
 
   private static func count(_ subjects: [CheckSubject], on connection: borrowing BlockingConnection) throws {
@@ -138,7 +131,7 @@ package enum QueueRebuild {
       UPDATE night_audit.receipt_checks c SET brought_count = (
         SELECT count(*) FROM night_audit.receipt_transactions l
         WHERE l.subject_kind = c.subject_kind AND l.subject_id = c.subject_id)
-      WHERE (c.subject_kind, c.subject_id) IN (SELECT * FROM unnest($1::text[], $2::text[]))
-      """, [.textArray(subjects.map(\.kind.rawValue)), .textArray(subjects.map(\.id.text))])
+      WHERE \(CheckQueue.isListed("$1", "$2"))
+      """, subjects.parameters)
   }
 }

@@ -7,32 +7,23 @@ import Run
 /// A database session that reopens when it is lost, and retries statements after conflicts. `Failure.remedy` decides
 /// which errors are retried.
 package actor OpenSession {
-  /// How long an unreachable database is waited for.
-  package static let waitLimit = Duration.seconds(60)
   /// The attempts of one statement while the session lives.
   private static let tries = 6
   private static let backoff = Backoff(base: .milliseconds(50), cap: .seconds(2))
 
   private let open: @Sendable () async throws -> PostgresSession
   private let waitLimit: Duration
-  private let isWaiting: @Sendable (any Error) -> Void
+  private let logger: Logger?
   private var current: PostgresSession?
 
-  /// - Parameter isWaiting: called with the error when the wait for a database begins.
+  /// - Parameter waitLimit: how long an unreachable database is waited for.
   package init(
-    waitLimit: Duration = OpenSession.waitLimit, isWaiting: @escaping @Sendable (any Error) -> Void = { _ in },
+    waitLimit: Duration = .seconds(60), logger: Logger? = nil,
     open: @escaping @Sendable () async throws -> PostgresSession
   ) {
     self.open = open
     self.waitLimit = waitLimit
-    self.isWaiting = isWaiting
-  }
-
-  package init(logger: Logger?, open: @escaping @Sendable () async throws -> PostgresSession) {
-    let seconds = Self.waitLimit.components.seconds
-    self.init(
-      isWaiting: { logger?.warning("the database cannot be reached; waiting up to \(seconds) s: \($0)") },
-      open: open)
+    self.logger = logger
   }
 
   package func close() async {
@@ -62,7 +53,10 @@ package actor OpenSession {
         case .again: if attempt >= Self.tries { throw error }
         case .reopen:
           let since = lostSince ?? .now
-          if lostSince == nil, waitLimit > .zero { isWaiting(error) }
+          if lostSince == nil, waitLimit > .zero {
+            logger?.warning(
+              "the database cannot be reached; waiting up to \(waitLimit.components.seconds) s: \(error)")
+          }
           lostSince = since
           if .now - since >= waitLimit { throw error }
         case .report, .park, .postpone, .endApp, .endNight: throw error

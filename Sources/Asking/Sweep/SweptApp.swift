@@ -14,23 +14,11 @@ package struct SweptApp: Sendable {
   /// A page of Get Transaction History for a transaction's customer. Throws only if the task is cancelled.
   package var history:
     @Sendable (_ transactionId: String, _ revision: String?) async throws(CancellationError) -> HistoryAnswer
-  package var renewCredential: @Sendable () async -> Void
+  package var renewCredential: @Sendable () async -> Void = {}
+}
 
-  package init(
-    name: String, bundleId: String,
-    notifications:
-      @escaping @Sendable (NotificationQuery, String?) async throws(CancellationError) -> NotificationAnswer,
-    history: @escaping @Sendable (String, String?) async throws(CancellationError) -> HistoryAnswer,
-    renewCredential: @escaping @Sendable () async -> Void = {}
-  ) {
-    self.name = name
-    self.bundleId = bundleId
-    self.notifications = notifications
-    self.history = history
-    self.renewCredential = renewCredential
-  }
-
-  package init(_ app: Settings.App, client: ServerAPIClient) {
+extension SweptApp {
+  init(_ app: Settings.App, client: ServerAPIClient) {
     self.init(
       name: app.name, bundleId: app.bundleId,
       notifications: { query, token throws(CancellationError) in

@@ -14,73 +14,46 @@ import Testing
 
 /// Customer histories in a real database, read from a scripted Apple.
 @Suite struct HistoryStageTests {
-  private static let bundleId = "com.example.game"
-  private let asOf = Instant(seconds: 1_795_143_600)
+  private let asOf = RecheckFixture.asOf
+  private let feed: FeedFixture
 
-  private struct Setting {
-    let conninfo: String
-    let session: PostgresSession
-    let apple = ScriptedApple()
+  init() async throws { feed = try await FeedFixture() }
 
-    func value(_ sql: String) async throws -> String? {
-      try await session.execute("SELECT (\(sql))::text").single().optionalText(0)
-    }
-
-    /// Stores transactions of the app.
-    func know(_ ids: [String], of original: String? = nil, columns: String = "", values: String = "") async throws {
-      try await session.execute(
-        """
-        INSERT INTO night_audit.transactions (environment, transaction_id, original_transaction_id, bundle_id, product_id,
-          tells_account_token, is_contradictory, channel, signed_at, checked_at, purchased_at\(columns))
-        SELECT 'Production', id, $2, 'com.example.game', 'gems', true, false, 'notification', $3, $3, $3\(values)
-        FROM unnest($1::text[]) AS t (id)
-        """, [.textArray(ids), .text(original), .timestamp(HistoryStageTests.start.microseconds)])
-    }
-
-    /// Reads the histories of customers in the night of an as-of; nil: of the customers that the evidence selects.
-    @discardableResult
-    func read(
-      _ customers: [String]?, _ asOf: Instant, apps: [SweptApp]? = nil, within time: Duration = .seconds(60)
-    ) async throws -> SweepSummary {
-      let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
-      let (conninfo, apps) = (conninfo, apps ?? [apple.app()])
-      let store = OpenSession { try await PostgresSession.connect(conninfo, applicationName: "night-audit tests") }
-      defer { Task { await store.close() } }
-      try await session.withConnection { connection in
-        let histories = CustomerHistories(bundleId: HistoryStageTests.bundleId)
-        if let customers {
-          try histories.want(customers, asOf: asOf, staleAfter: .days(7), on: connection)
-        } else {
-          try histories.requestUpgradedAndSample(asOf: asOf, staleAfter: .days(7), on: connection)
-        }
-      }
-      return try await HistoryStage(
-        apps: apps, asOf: asOf, gate: AskingGate(apps: apps.map(\.name)), session: store, runId: UUID().uuidString,
-        logger: logger, stop: StopSignal(), progress: WorkProgress(logger: logger, isQuiet: true),
-        deadline: .now + time
-      ).run()
-    }
-
-    /// The number of customers that make the night of an as-of incomplete.
-    func shortCount(_ asOf: Instant) async throws -> Int {
-      try await session.withConnection {
-        try CustomerHistories(bundleId: HistoryStageTests.bundleId).shortCount(
-          PublishedReport.Span(after: nil, until: asOf), since: asOf - .hours(48), $0)
+  /// Reads the histories of customers in the night of an as-of; nil: of the customers that the evidence selects.
+  @discardableResult
+  private func read(
+    _ customers: [String]?, _ asOf: Instant, apps: [SweptApp]? = nil, within time: Duration = .seconds(60)
+  ) async throws -> SweepSummary {
+    try await feed.session.withConnection { connection in
+      let histories = CustomerHistories(bundleId: FeedFixture.bundleId)
+      if let customers {
+        try histories.want(customers, asOf: asOf, staleAfter: .days(7), on: connection)
+      } else {
+        try histories.requestUpgradedAndSample(asOf: asOf, staleAfter: .days(7), on: connection)
       }
     }
+    return try await feed.stage(asOf, apps: apps, limit: time).readHistories()
   }
 
-  private static let start = Instant(seconds: 1_795_000_000)
+  /// Stores transactions of the app.
+  private func know(
+    _ ids: [String], of original: String? = nil, columns: String = "", values: String = ""
+  ) async throws {
+    try await feed.session.execute(
+      """
+      INSERT INTO night_audit.transactions (environment, transaction_id, original_transaction_id, bundle_id, product_id,
+        tells_account_token, is_contradictory, channel, signed_at, checked_at, purchased_at\(columns))
+      SELECT 'Production', id, $2, 'com.example.game', 'gems', true, false, 'notification', $3, $3, $3\(values)
+      FROM unnest($1::text[]) AS t (id)
+      """, [.textArray(ids), .text(original), .timestamp(Instant(seconds: 1_795_000_000).microseconds)])
+  }
 
-  private func withSetting(_ body: (Setting) async throws -> Void) async throws {
-    let conninfo = try await PrivatePostgres.shared().createDatabase()
-    let session = try await PostgresSession.connect(conninfo, applicationName: "night-audit tests")
-    try await session.withConnection { connection in
-      try SalesSchema.create("sales", connection)
-      _ = try Migrator.migrate(connection)
+  /// The number of customers that make the night of an as-of incomplete.
+  private func shortCount(_ asOf: Instant) async throws -> Int {
+    try await feed.session.withConnection {
+      try CustomerHistories(bundleId: FeedFixture.bundleId).shortCount(
+        PublishedReport.Span(after: nil, until: asOf), since: asOf - .hours(48), $0)
     }
-    try await body(Setting(conninfo: conninfo, session: session))
-    await session.close()
   }
 
   private func history(
@@ -100,67 +73,58 @@ import Testing
   // MARK: - Selected customers
 
   @Test func aHistoryIsReadToItsEndAndAgainWhenItIsStale() async throws {
-    try await withSetting { setting in
-      setting.apple.reply(
-        try history([.sale("t1", signed: asOf + .hours(1))], revision: "r1", .pageLimit), about: "t1", after: nil)
-      setting.apple.reply(
-        try history([.sale("t3", signed: asOf + .hours(1), original: "t1")], revision: "r2"), about: "t1", after: "r1")
-      let summary = try await setting.read(["t1"], asOf)
-      #expect(summary.histories == 1 && summary.facts == 2 && !summary.isShort)
-      #expect(setting.apple.historyRequests == ["t1 -", "t1 r1"])
-      #expect(try await setting.value("SELECT count(*) FROM night_audit.transactions") == "2")
-      for night in [0, 1] as [Int64] { try await setting.read(["t1"], asOf + .days(night)) }
-      #expect(setting.apple.historyRequests.count == 2)
-      // After that, changes only.
-      try await setting.read(["t1"], asOf + .days(7))
-      #expect(setting.apple.historyRequests.dropFirst(2) == ["t1 r2"])
-    }
+    feed.apple.reply(
+      try history([.sale("t1", signed: asOf + .hours(1))], revision: "r1", .pageLimit), about: "t1", after: nil)
+    feed.apple.reply(
+      try history([.sale("t3", signed: asOf + .hours(1), original: "t1")], revision: "r2"), about: "t1", after: "r1")
+    let summary = try await read(["t1"], asOf)
+    #expect(summary.histories == 1 && summary.facts == 2 && !summary.isShort)
+    #expect(feed.apple.historyRequests == ["t1 -", "t1 r1"])
+    #expect(try await feed.value("SELECT count(*) FROM night_audit.transactions") == "2")
+    for night in [0, 1] as [Int64] { try await read(["t1"], asOf + .days(night)) }
+    #expect(feed.apple.historyRequests.count == 2)
+    // After that, changes only.
+    try await read(["t1"], asOf + .days(7))
+    #expect(feed.apple.historyRequests.dropFirst(2) == ["t1 r2"])
   }
 
   @Test func doubtfulPaymentsRequestHistoriesUntilTheyAreRead() async throws {
-    try await withSetting { setting in
-      try await setting.know(["t1", "t2"], of: "t1")
-      try await setting.know(["t9"])
-      func wanted(_ asOf: Instant) async throws -> [String] {
-        try await setting.session.withConnection {
-          try CustomerHistories.wanted(
-            of: ["t2", "t9", "unknown"], bundleIds: [Self.bundleId], asOf: asOf, staleAfter: .days(7), on: $0)
-        }.map(\.transactionId).sorted()
-      }
-      #expect(try await wanted(asOf) == ["t1", "t9"])
-      try await setting.read(["t1"], asOf)
-      #expect(try await wanted(asOf) == ["t9"])
-      #expect(try await wanted(asOf + .days(7)) == ["t1", "t9"])
-      // For a night of the past, later histories are known.
-      #expect(try await wanted(asOf - .days(1)) == ["t9"])
+    try await know(["t1", "t2"], of: "t1")
+    try await know(["t9"])
+    func wanted(_ asOf: Instant) async throws -> [String] {
+      try await feed.session.withConnection {
+        try CustomerHistories.wanted(
+          of: ["t2", "t9", "unknown"], bundleIds: [FeedFixture.bundleId], asOf: asOf, staleAfter: .days(7), on: $0)
+      }.map(\.transactionId).sorted()
     }
+    #expect(try await wanted(asOf) == ["t1", "t9"])
+    try await read(["t1"], asOf)
+    #expect(try await wanted(asOf) == ["t9"])
+    #expect(try await wanted(asOf + .days(7)) == ["t1", "t9"])
+    // For a night of the past, later histories are known.
+    #expect(try await wanted(asOf - .days(1)) == ["t9"])
   }
 
   @Test func upgradesWithoutASuccessorRequestAHistory() async throws {
-    try await withSetting { setting in
-      let period = ", expires_at, is_upgraded"
-      try await setting.know(["a1"], of: "a1", columns: period, values: ", $3 + interval '30 days', true")
-      try await setting.know(["b1"], of: "b1", columns: period, values: ", $3 + interval '30 days', true")
-      try await setting.know(["b2"], of: "b1", columns: period, values: ", $3 + interval '40 days', false")
-      try await setting.session.execute(
-        "UPDATE night_audit.transactions SET purchased_at = purchased_at + interval '1 day' WHERE transaction_id = 'b2'"
-      )
-      try await setting.read(nil, asOf)
-      #expect(setting.apple.historyRequests.contains("a1 -") && !setting.apple.historyRequests.contains("b1 -"))
-    }
+    let period = ", expires_at, is_upgraded"
+    try await know(["a1"], of: "a1", columns: period, values: ", $3 + interval '30 days', true")
+    try await know(["b1"], of: "b1", columns: period, values: ", $3 + interval '30 days', true")
+    try await know(["b2"], of: "b1", columns: period, values: ", $3 + interval '40 days', false")
+    try await feed.session.execute(
+      "UPDATE night_audit.transactions SET purchased_at = purchased_at + interval '1 day' WHERE transaction_id = 'b2'"
+    )
+    try await read(nil, asOf)
+    #expect(feed.apple.historyRequests.contains("a1 -") && !feed.apple.historyRequests.contains("b1 -"))
   }
 
   @Test func onlyUnfilteredRunsSampleHistories() async throws {
     func sample(_ asOf: Instant, after earlier: [Instant] = []) async throws -> Set<String> {
-      var requests: Set<String> = []
-      try await withSetting { setting in
-        try await setting.know((0..<2_000).map { "t\($0)" })
-        for earlier in earlier { try await setting.read(nil, earlier) }
-        let before = setting.apple.historyRequests.count
-        try await setting.read(nil, asOf)
-        requests = Set(setting.apple.historyRequests.dropFirst(before))
-      }
-      return requests
+      let shop = try await HistoryStageTests()
+      try await shop.know((0..<2_000).map { "t\($0)" })
+      for earlier in earlier { try await shop.read(nil, earlier) }
+      let before = shop.feed.apple.historyRequests.count
+      try await shop.read(nil, asOf)
+      return Set(shop.feed.apple.historyRequests.dropFirst(before))
     }
     let first = try await sample(asOf)
     #expect(first.count > 1 && first.count < 30)
@@ -171,111 +135,97 @@ import Testing
   }
 
   @Test func severalCustomersAreReadAtATime() async throws {
-    try await withSetting { setting in
-      let meeting = Barrier(of: 4)
-      var app = setting.apple.app()
-      let page = app.history
-      app.history = { id, revision throws(CancellationError) in
-        await meeting.come()
-        return try await page(id, revision)
-      }
-      let summary = try await setting.read((0..<4).map { "t\($0)" }, asOf, apps: [app])
-      #expect(summary.histories == 4 && meeting.hasMet)
+    let meeting = Barrier(of: 4)
+    var app = feed.apple.app()
+    let page = app.history
+    app.history = { id, revision throws(CancellationError) in
+      await meeting.come()
+      return try await page(id, revision)
     }
+    let summary = try await read((0..<4).map { "t\($0)" }, asOf, apps: [app])
+    #expect(summary.histories == 4 && meeting.hasMet)
   }
 
   // MARK: - Missing answers
 
   @Test func anUnansweredHistoryDoesNotDelayOthers() async throws {
-    try await withSetting { setting in
-      setting.apple.reply(try history([], revision: nil, Self.silence), about: "t1", after: nil)
-      #expect(try await setting.read(["t1", "t2"], asOf, within: .seconds(6)).isShort)
-      #expect(Set(setting.apple.historyRequests) == ["t1 -", "t2 -"])
-      #expect(
-        try await setting.value("SELECT string_agg(reason, ',') FROM night_audit.histories") == "apple_error")
-      // A second request in the same night is answered.
-      setting.apple.reply(try history([], revision: "r1"), about: "t1", after: nil)
-      #expect(!(try await setting.read([], asOf).isShort))
-      #expect(try await setting.value("SELECT count(*) FROM night_audit.histories WHERE reason IS NULL") == "2")
-    }
+    feed.apple.reply(try history([], revision: nil, Self.silence), about: "t1", after: nil)
+    #expect(try await read(["t1", "t2"], asOf, within: .seconds(6)).isShort)
+    #expect(Set(feed.apple.historyRequests) == ["t1 -", "t2 -"])
+    #expect(
+      try await feed.value("SELECT string_agg(reason, ',') FROM night_audit.histories") == "apple_error")
+    // A second request in the same night is answered.
+    feed.apple.reply(try history([], revision: "r1"), about: "t1", after: nil)
+    #expect(!(try await read([], asOf).isShort))
+    #expect(try await feed.value("SELECT count(*) FROM night_audit.histories WHERE reason IS NULL") == "2")
   }
 
   @Test func anOutageUntilTheDeadlineMakesTheNightIncomplete() async throws {
-    try await withSetting { setting in
-      let ids = (0..<100).map { "t\($0)" }
-      for id in ids { setting.apple.reply(try history([], revision: nil, Self.silence), about: id, after: nil) }
-      #expect(try await setting.read(ids, asOf, within: .seconds(2)).isShort)
-      // A round of requests ends after a few customers without an answer.
-      #expect(Set(setting.apple.historyRequests).count < 100)
-      #expect(try await setting.shortCount(asOf) == 100)
-    }
+    let ids = (0..<100).map { "t\($0)" }
+    for id in ids { feed.apple.reply(try history([], revision: nil, Self.silence), about: id, after: nil) }
+    #expect(try await read(ids, asOf, within: .seconds(2)).isShort)
+    // A round of requests ends after a few customers without an answer.
+    #expect(Set(feed.apple.historyRequests).count < 100)
+    #expect(try await shortCount(asOf) == 100)
   }
 
   @Test func historiesAreReadInTheSameNightAfterAnOutage() async throws {
-    try await withSetting { setting in
-      let requests = Counter()
-      var app = setting.apple.app()
-      let page = app.history
-      app.history = { id, revision throws(CancellationError) in
-        requests.add(1)
-        if requests.value <= 60 { return HistoryAnswer(revision: nil, end: Self.silence) }
-        return try await page(id, revision)
-      }
-      let summary = try await setting.read((0..<20).map { "t\($0)" }, asOf, apps: [app])
-      #expect(!summary.isShort && summary.histories == 20)
-      #expect(try await setting.shortCount(asOf) == 0)
+    let requests = Counter()
+    var app = feed.apple.app()
+    let page = app.history
+    app.history = { id, revision throws(CancellationError) in
+      requests.add(1)
+      if requests.value <= 60 { return HistoryAnswer(revision: nil, end: Self.silence) }
+      return try await page(id, revision)
     }
+    let summary = try await read((0..<20).map { "t\($0)" }, asOf, apps: [app])
+    #expect(!summary.isShort && summary.histories == 20)
+    #expect(try await shortCount(asOf) == 0)
   }
 
   /// The finding remains listed. If every night were incomplete, a night without Apple would look like any other.
   @Test func anUnansweredHistoryMakesNightsIncompleteUntilItIsStuck() async throws {
-    try await withSetting { setting in
-      setting.apple.reply(try history([], revision: nil, Self.silence), about: "t1", after: nil)
-      for (night, count) in [(1, 1), (2, 1), (3, 0), (4, 0)] as [(Int64, Int)] {
-        try await setting.read(["t1"], asOf + .days(night), within: .seconds(2))
-        #expect(try await setting.shortCount(asOf + .days(night)) == count, "\(night)")
-      }
-      setting.apple.reply(try history([], revision: "r1"), about: "t1", after: nil)
-      try await setting.read(["t1"], asOf + .days(5))
-      #expect(try await setting.shortCount(asOf + .days(5)) == 0)
-      // A new missing answer makes the night incomplete again.
-      setting.apple.reply(try history([], revision: "r1", Self.silence), about: "t1", after: "r1")
-      try await setting.read(["t1"], asOf + .days(13), within: .seconds(2))
-      #expect(try await setting.shortCount(asOf + .days(13)) == 1)
+    feed.apple.reply(try history([], revision: nil, Self.silence), about: "t1", after: nil)
+    for (night, count) in [(1, 1), (2, 1), (3, 0), (4, 0)] as [(Int64, Int)] {
+      try await read(["t1"], asOf + .days(night), within: .seconds(2))
+      #expect(try await shortCount(asOf + .days(night)) == count, "\(night)")
     }
+    feed.apple.reply(try history([], revision: "r1"), about: "t1", after: nil)
+    try await read(["t1"], asOf + .days(5))
+    #expect(try await shortCount(asOf + .days(5)) == 0)
+    // A new missing answer makes the night incomplete again.
+    feed.apple.reply(try history([], revision: "r1", Self.silence), about: "t1", after: "r1")
+    try await read(["t1"], asOf + .days(13), within: .seconds(2))
+    #expect(try await shortCount(asOf + .days(13)) == 1)
   }
 
   // MARK: - Unverifiable entries
 
   /// The night is incomplete. Later entries and other customers are read nevertheless.
   @Test func anUnverifiableHistoryEntryIsSkipped() async throws {
-    try await withSetting { setting in
-      var first = try history([.sale("t1", signed: asOf + .hours(1))], revision: "r1", .pageLimit)
-      first.refused = 1
-      setting.apple.reply(first, about: "t1", after: nil)
-      setting.apple.reply(
-        try history([.sale("t3", signed: asOf + .hours(1))], revision: "r2"), about: "t1", after: "r1")
-      setting.apple.reply(try history([], revision: "s1"), about: "t2", after: nil)
-      #expect(try await setting.read(["t1", "t2"], asOf).isShort)
-      #expect(setting.apple.historyRequests.sorted() == ["t1 -", "t1 r1", "t2 -"])
-      let reason = """
-        SELECT coalesce(reason, 'read') || ' ' || revision FROM night_audit.histories WHERE transaction_id = 't1'
-        """
-      #expect(try await setting.value(reason) == "not_believed r2")
-      setting.apple.reply(try history([], revision: "r2"), about: "t1", after: "r2")
-      #expect(!(try await setting.read(["t1", "t2"], asOf + .days(1)).isShort))
-      #expect(try await setting.value(reason) == "read r2")
-    }
+    var first = try history([.sale("t1", signed: asOf + .hours(1))], revision: "r1", .pageLimit)
+    first.refused = 1
+    feed.apple.reply(first, about: "t1", after: nil)
+    feed.apple.reply(
+      try history([.sale("t3", signed: asOf + .hours(1))], revision: "r2"), about: "t1", after: "r1")
+    feed.apple.reply(try history([], revision: "s1"), about: "t2", after: nil)
+    #expect(try await read(["t1", "t2"], asOf).isShort)
+    #expect(feed.apple.historyRequests.sorted() == ["t1 -", "t1 r1", "t2 -"])
+    let reason = """
+      SELECT coalesce(reason, 'read') || ' ' || revision FROM night_audit.histories WHERE transaction_id = 't1'
+      """
+    #expect(try await feed.value(reason) == "not_believed r2")
+    feed.apple.reply(try history([], revision: "r2"), about: "t1", after: "r2")
+    #expect(!(try await read(["t1", "t2"], asOf + .days(1)).isShort))
+    #expect(try await feed.value(reason) == "read r2")
   }
 
   @Test func anUnverifiablePageIsRetriedFinitely() async throws {
-    try await withSetting { setting in
-      var forged = try history([], revision: nil, .pageLimit)
-      forged.refused = 1
-      setting.apple.reply(forged, about: "t1", after: nil)
-      #expect(try await setting.read(["t1"], asOf).isShort)
-      #expect(setting.apple.historyRequests == ["t1 -"])
-      #expect(try await setting.value("SELECT reason FROM night_audit.histories") == "not_believed")
-    }
+    var forged = try history([], revision: nil, .pageLimit)
+    forged.refused = 1
+    feed.apple.reply(forged, about: "t1", after: nil)
+    #expect(try await read(["t1"], asOf).isShort)
+    #expect(feed.apple.historyRequests == ["t1 -"])
+    #expect(try await feed.value("SELECT reason FROM night_audit.histories") == "not_believed")
   }
 }

@@ -1,4 +1,6 @@
 import Foundation
+import Logging
+import Postgres
 import Reconciliation
 import Synchronization
 
@@ -6,6 +8,48 @@ import Synchronization
 @testable import Asking
 @testable import AuditStore
 @testable import Run
+
+/// A database, and Apple's feeds read from a scripted Apple.
+struct FeedFixture {
+  static let bundleId = "com.example.game"
+
+  let shop: RecheckFixture
+  let apple = ScriptedApple()
+  var session: PostgresSession { shop.session }
+
+  init() async throws { shop = try await RecheckFixture() }
+
+  func value(_ sql: String) async throws -> String? {
+    try await session.execute("SELECT (\(sql))::text").single().optionalText(0)
+  }
+
+  func stage(
+    _ asOf: Instant, apps: [SweptApp]?, stop: StopSignal = StopSignal(), waitLimit: Duration = .seconds(600),
+    limit: Duration
+  ) -> FeedStage {
+    let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+    let apps = apps ?? [apple.app()]
+    return FeedStage(
+      apps: apps, asOf: asOf, settings: Settings(), gate: AskingGate(apps: apps.map(\.name)),
+      session: OpenSession(open: shop.connect), runId: UUID().uuidString, logger: logger, stop: stop,
+      progress: WorkProgress(logger: logger, isQuiet: true), deadline: .now + limit, waitLimit: waitLimit, now: { asOf }
+    )
+  }
+
+  @discardableResult
+  func sweep(
+    _ asOf: Instant, apps: [SweptApp]? = nil, stop: StopSignal = StopSignal(), waitLimit: Duration = .zero,
+    limit: Duration = .seconds(60)
+  ) async throws -> SweepSummary {
+    try await stage(asOf, apps: apps, stop: stop, waitLimit: waitLimit, limit: limit).sweep()
+  }
+
+  /// The stored cursor of a type.
+  func cursor(_ type: SweptType) async throws -> SweepCursor? {
+    let table = SweepTable(bundleId: Self.bundleId)
+    return try await session.withConnection { try table.cursors($0) }.first { $0.type == type }
+  }
+}
 
 /// Apple's notification history of one app in memory: pages of twenty, tokens for one window, faults on request.
 final class ScriptedApple: Sendable {

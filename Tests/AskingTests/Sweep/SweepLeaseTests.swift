@@ -1,20 +1,13 @@
 import AuditStore
-import Postgres
 import Reconciliation
-import SalesStore
-import TestSupport
 import Testing
 
 @testable import Asking
 
 @Suite struct SweepLeaseTests {
   @Test(.timeLimit(.minutes(1))) func aSweepEndsWithItsSessionOrItsLease() async throws {
-    let conninfo = try await PrivatePostgres.shared().createDatabase()
-    func open() -> OpenSession {
-      OpenSession { try await PostgresSession.connect(conninfo, applicationName: "night-audit tests") }
-    }
-    let (first, second, third) = (open(), open(), open())
-    try await first.withConnection { _ = try Migrator.migrate($0) }
+    let connect = try await RecheckFixture().connect
+    let (first, second, third) = (OpenSession(open: connect), OpenSession(open: connect), OpenSession(open: connect))
     func lease(_ session: OpenSession) async throws -> SweepLease {
       try await SweepLease(bundleId: "com.example.game", span: .hours(1), session: session)
     }

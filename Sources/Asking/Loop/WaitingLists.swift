@@ -1,14 +1,14 @@
 import AuditStore
 import Reconciliation
 
-/// Inquiries that wait until their lane may be asked again. They take no place, so that other apps are asked meanwhile.
+/// Checks that wait until their lane may be asked again. They take no place, so that other apps are asked meanwhile.
 struct WaitingLists {
   /// The most checks that are remembered by their IDs, some 60 bytes each.
   private static let most = 500_000
   /// The checks that are taken again to probe a lane, more than there are probes at a time.
   private static let probes = 4
 
-  /// Inquiries that Apple was asked about, kept whole. There are no more than were ever under way at a time.
+  /// Checks that Apple was asked about, kept whole. There are no more than were ever under way at a time.
   private var begun: [AskingGate.Lane: [CheckInProgress]] = [:]
   private var remembered: [AskingGate.Lane: [CheckSubject]] = [:]
   private var rememberedCount = 0
@@ -18,9 +18,9 @@ struct WaitingLists {
   var isFull: Bool { rememberedCount >= Self.most }
 
   /// Keeps a begun check whole, and of any other the ID. Its row stays leased and is read again later.
-  mutating func add(_ checkInProgress: CheckInProgress, on lane: AskingGate.Lane) {
-    if checkInProgress.isBegun { return begun[lane, default: []].append(checkInProgress) }
-    remembered[lane, default: []].append(checkInProgress.check.due.subject)
+  mutating func add(_ check: CheckInProgress, on lane: AskingGate.Lane) {
+    if check.isBegun { return begun[lane, default: []].append(check) }
+    remembered[lane, default: []].append(check.subject)
     rememberedCount += 1
   }
 

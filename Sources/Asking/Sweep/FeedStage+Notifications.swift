@@ -6,79 +6,21 @@ import Reconciliation
 import Run
 import Synchronization
 
-/// Reads each app's notifications since the last sweep, and stores every page with its cursor.
-package struct SweepStage: Sendable {
-  package struct Plan: Sendable {
-    package var asOf: Instant
-    package var refundWindow: Span
-    /// The most pages of one type under way. Apple takes up to 6 s for a page, and allows 25 a second by default.
-    package var pagesUnderWay = 150
-    /// How long a missing page is requested while Apple answers about other types of the app. In an outage, only the
-    /// end of the sweep's time ends the requests.
-    package var waitLimit = Duration.seconds(600)
-    /// How long a process that renews nothing keeps the sweep of an app: twice the timeout of a request.
-    package var lease = Span.seconds(60)
-    package var now: @Sendable () -> Instant = { Instant.now }
-
-    package init(asOf: Instant, refundWindow: Span) {
-      self.asOf = asOf
-      self.refundWindow = refundWindow
-    }
-  }
-
-  private let apps: [SweptApp]
-  private let plan: Plan
-  private let gate: AskingGate
-  private let session: OpenSession
-  private let facts: SweptFacts
-  private let logger: Logger
-  private let stop: StopSignal
-  private let progress: WorkProgress
-  private let deadline: ContinuousClock.Instant
-  /// The plan's limit, and at most a sixth of the time left.
-  private let waitLimit: Duration
-  private let shared = Shared()
-
-  private final class Shared: Sendable {
-    struct Values {
-      var summary = SweepSummary()
-      var warned: Set<String> = []
-      var answered: Set<String> = []
-      /// Types with missing pages, by app.
-      var failing: [String: Set<SweptType>] = [:]
-      /// Apps with a page on which no notification verifies, with the remedy.
-      var unverifiable: [String: String] = [:]
-    }
-    let values = Mutex(Values())
-  }
-
+extension FeedStage {
+  /// The most pages of one type under way. Apple takes up to 6 s for a page, and allows 25 a second by default.
+  private static let pagesUnderWay = 150
   /// Long waits are safe, because a missing page delays its type only.
-  private static let backoff = Backoff(base: .milliseconds(500), cap: .seconds(60))
+  private static let pageBackoff = Backoff(base: .milliseconds(500), cap: .seconds(60))
+  private static let lookInterval = Duration.milliseconds(250)
   private static let unverifiableNotificationsFault = """
     No notification on a page of Apple's history could be verified, so refunds are not known. Check bundleId and \
     appAppleId, run night-audit trust, and look for a proxy that answers in Apple's place.
     """
 
-  package init(
-    apps: [SweptApp], plan: Plan, gate: AskingGate, session: OpenSession, runId: String, logger: Logger,
-    stop: StopSignal,
-    progress: WorkProgress, deadline: ContinuousClock.Instant
-  ) {
-    self.apps = apps
-    self.plan = plan
-    self.gate = gate
-    self.session = session
-    facts = SweptFacts(session: session, asOf: plan.asOf, runId: runId)
-    self.logger = logger
-    self.stop = stop
-    self.progress = progress
-    self.deadline = deadline
-    waitLimit = min(plan.waitLimit, max((deadline - .now) / 6, .zero))
-  }
-
-  /// Runs until everything up to the as-of is read, or the deadline or a signal ends it.
-  package func run() async throws -> SweepSummary {
-    try await withTimeLimit({ isOver }, stop: stop, sweepAll)
+  /// Reads the notifications of all apps since the last sweep, until everything up to the as-of is read, or the deadline
+  /// or a signal ends it.
+  package func sweep() async throws -> SweepSummary {
+    try await forEachApp { try await sweep($0) }
     return shared.values.withLock { values in
       values.summary.isUnfinished = values.summary.isUnfinished ?? false
       values.summary.faults = gate.faults.merging(values.unverifiable) { "\($0) \($1)" }
@@ -86,17 +28,10 @@ package struct SweepStage: Sendable {
     }
   }
 
-  @Sendable private func sweepAll() async throws {
-    try await withThrowingTaskGroup(of: Void.self) { group in
-      for app in apps { group.addTask { try await sweep(app) } }
-      try await group.waitForAll()
-    }
-  }
-
-  private static let lookInterval = Duration.milliseconds(250)
-
   private func sweep(_ app: SweptApp) async throws {
-    let lease = try await SweepLease(bundleId: app.bundleId, span: plan.lease, session: session)
+    // Twice the timeout of a request, so that a process that renews nothing loses the sweep.
+    let span = Span(microseconds: settings.timeout.microseconds * 2)
+    let lease = try await SweepLease(bundleId: app.bundleId, span: span, session: session)
     var isWaiting = false
     while true {
       if try await lease.take() {
@@ -152,7 +87,7 @@ package struct SweepStage: Sendable {
     _ stored: SweepCursor, of app: SweptApp, in table: SweepTable, under lease: SweepLease
   ) async throws {
     var cursor = stored
-    guard cursor.begin(asOf: plan.asOf, refundWindow: plan.refundWindow) else { return }
+    guard cursor.begin(asOf: asOf, refundWindow: settings.refundWindow) else { return }
     try await store([], cursor, over: stored, in: table, under: lease)
     var retries = PageRetries(limit: waitLimit)
     var isAnswered = true
@@ -163,13 +98,13 @@ package struct SweepStage: Sendable {
     try await withThrowingTaskGroup(of: Page.self) { group in
       var inProgress: Set<Instant> = []
       while true {
-        while isAnswered, !isOver(for: app), inProgress.count < plan.pagesUnderWay,
+        while isAnswered, !isOver(for: app), inProgress.count < min(Self.pagesUnderWay, settings.concurrency),
           let slice = cursor.slices.first(where: { !inProgress.contains($0.start) && !left.contains($0.start) })
         {
           inProgress.insert(slice.start)
           let (query, wait) = (cursor.query(slice), retries.wait(before: slice.start))
           group.addTask {
-            if let wait { await pause(until: ContinuousClock.now + wait) { isOver(for: app) } }
+            if let wait { await pause(until: .now + wait, for: app) }
             if isOver(for: app) { return (slice.start, nil) }
             return (slice.start, try? await app.notifications(query, slice.paginationToken))
           }
@@ -182,15 +117,15 @@ package struct SweepStage: Sendable {
         }
         note(answer.trail, of: app)
         // A notification that does not verify is passed over. The overlap of the next sweep reads it again.
-        if try await facts.keep(
+        if try await keep(
           answer.unverifiable, of: app.bundleId, cursor.type, isMarkedSkipped: !answer.isDisbelieved)
         {
           shared.values.withLock { $0.summary.hasSkipped = true }
         }
         let before = cursor
-        switch cursor.received(answer, about: page.start, now: plan.now()) {
+        switch cursor.received(answer, about: page.start, now: now()) {
         case .retry(let silence):
-          let hold = silence.retryAfter.map { Duration.microseconds(max(0, ($0 - plan.now()).microseconds)) } ?? .zero
+          let hold = silence.retryAfter.map { Duration.microseconds(max(0, ($0 - now()).microseconds)) } ?? .zero
           let isExhausted = retries.isExhausted(by: page.start, silence, hold: hold)
           let type = cursor.type
           let isItsOwn = shared.values.withLock { values in
@@ -274,7 +209,7 @@ package struct SweepStage: Sendable {
 
     func wait(before start: Instant) -> Duration? {
       failing[start].map { page in
-        max(SweepStage.backoff.delay(attempt: page.attempts, random: .random(in: 0..<1)), page.hold - .now)
+        max(FeedStage.pageBackoff.delay(attempt: page.attempts, random: .random(in: 0..<1)), page.hold - .now)
       }
     }
   }
@@ -283,27 +218,12 @@ package struct SweepStage: Sendable {
     _ found: [TransactionFact], _ cursor: SweepCursor, over stored: SweepCursor, in table: SweepTable,
     under lease: SweepLease
   ) async throws {
-    let reading = SweptFacts.Reading.sweep(of: table.bundleId, cursor, after: stored)
-    let count = try await facts.store(found, of: reading) { connection in
+    try await store(
+      found, of: "sweep", "\(table.bundleId)/\(cursor.type.rawValue)",
+      readUntil: cursor.sweptUntil == stored.sweptUntil ? nil : cursor.sweptUntil
+    ) { connection in
       try lease.renew(on: connection)
       try table.save(cursor, over: stored, on: connection)
     }
-    shared.values.withLock { $0.summary.facts += count }
-  }
-
-  // MARK: - Endings
-
-  private var isOver: Bool { stop.stopped != nil || ContinuousClock.now >= deadline }
-
-  private func isOver(for app: SweptApp) -> Bool {
-    isOver || Task.isCancelled || gate.faults[app.name] != nil
-  }
-
-  private func note(_ trail: ServerAPITrail, of app: SweptApp) {
-    let news = shared.values.withLock { values -> [String] in
-      values.summary.note(trail)
-      return trail.warnings.filter { values.warned.insert($0).inserted }
-    }
-    for warning in news { logger.warning("\(warning)", metadata: ["app": "\(app.name)"]) }
   }
 }

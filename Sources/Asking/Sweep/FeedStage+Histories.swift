@@ -1,62 +1,22 @@
 import AppStore
 import AuditStore
-import Logging
 import Reconciliation
 import Run
 import Synchronization
 
-/// Reads the purchase histories of customers in parallel, and stores each page with its revision.
-///
-/// Histories without an answer are read again after growing pauses, until the deadline in an outage.
-package struct HistoryStage: Sendable {
+extension FeedStage {
   private static let customersAtATime = 16
   private static let pagesPerCustomer = 50
   private static let tries = 3
   /// After this many customers in a row without an answer, or with a refusal, no more are asked about in a round.
   private static let unansweredHistoryLimit = 8
-  /// How long a missing history is requested while Apple answers about other customers, at most a sixth of the time.
-  private static let waitLimit = Duration.seconds(600)
-  private static let backoff = Backoff(base: .milliseconds(200), cap: .seconds(2))
+  private static let requestBackoff = Backoff(base: .milliseconds(200), cap: .seconds(2))
   private static let pauses = Backoff(base: .seconds(1), cap: .seconds(60))
 
-  private let apps: [SweptApp]
-  private let asOf: Instant
-  private let gate: AskingGate
-  private let session: OpenSession
-  private let facts: SweptFacts
-  private let logger: Logger
-  private let stop: StopSignal
-  private let progress: WorkProgress
-  private let deadline: ContinuousClock.Instant
-  private let shared = Shared()
-
-  private final class Shared: Sendable {
-    let values = Mutex((summary: SweepSummary(), warned: Set<String>()))
-  }
-
-  package init(
-    apps: [SweptApp], asOf: Instant, gate: AskingGate, session: OpenSession, runId: String, logger: Logger,
-    stop: StopSignal, progress: WorkProgress, deadline: ContinuousClock.Instant
-  ) {
-    self.apps = apps
-    self.asOf = asOf
-    self.gate = gate
-    self.session = session
-    facts = SweptFacts(session: session, asOf: asOf, runId: runId)
-    self.logger = logger
-    self.stop = stop
-    self.progress = progress
-    self.deadline = deadline
-  }
-
-  /// Reads the histories that this night wants and has not read. Throws `PostgresError` if a page cannot be stored.
-  package func run() async throws -> SweepSummary {
-    try await withTimeLimit({ isOver }, stop: stop) {
-      try await withThrowingTaskGroup(of: Void.self) { group in
-        for app in apps { group.addTask { try await read(app) } }
-        try await group.waitForAll()
-      }
-    }
+  /// Reads the purchase histories that this night wants and has not read. Histories without an answer are read again
+  /// after growing pauses, until the deadline in an outage. Throws `PostgresError` if a page cannot be stored.
+  package func readHistories() async throws -> SweepSummary {
+    try await forEachApp { try await read($0) }
     return shared.values.withLock { values in
       values.summary.isShortOfHistories = values.summary.isShortOfHistories ?? false
       return values.summary
@@ -65,7 +25,7 @@ package struct HistoryStage: Sendable {
 
   private func read(_ app: SweptApp) async throws {
     let histories = CustomerHistories(bundleId: app.bundleId)
-    let customers = try await session.withConnection { [asOf] in try histories.pending(asOf: asOf, $0) }
+    let customers = try await session.withConnection { try histories.pending(asOf: asOf, $0) }
     if customers.isEmpty { return }
     try await progress.during("reading the purchase histories of customers", total: customers.count) {
       try await read(customers, of: app, in: histories)
@@ -75,7 +35,6 @@ package struct HistoryStage: Sendable {
   private func read(
     _ customers: [CustomerHistories.Customer], of app: SweptApp, in histories: CustomerHistories
   ) async throws {
-    let waitLimit = min(Self.waitLimit, max((deadline - .now) / 6, .zero))
     var due = customers
     var unanswered: [String: ContinuousClock.Instant] = [:]
     var answeredAt: ContinuousClock.Instant?
@@ -89,8 +48,8 @@ package struct HistoryStage: Sendable {
       if isExhausted || next >= deadline || isOver(for: app) { break }
       rounds += 1
       let rest = Self.pauses.delay(attempt: rounds, random: .random(in: 0.5..<1))
-      await pause(until: max(next, .now + rest)) { isOver(for: app) }
-      let pending = try await session.withConnection { [asOf] in try histories.pending(asOf: asOf, $0) }
+      await pause(until: max(next, .now + rest), for: app)
+      let pending = try await session.withConnection { try histories.pending(asOf: asOf, $0) }
       // Another process may have read some of them.
       let wanted = Set(pending.map(\.transactionId))
       unanswered = unanswered.filter { wanted.contains($0.key) }
@@ -158,11 +117,10 @@ package struct HistoryStage: Sendable {
       let outcome = page == .read && isDisbelieved ? .short(.notBelieved) : page
       let hasSkipped = answer.refused > 0 && answer.revision != customer.revision
       customer.revision = answer.revision
-      let reading = SweptFacts.Reading.history(of: customer, readUntil: outcome == .read ? asOf : nil)
-      let count = try await facts.store(answer.transactions.map(\.fact), of: reading) { [customer, asOf] in
-        try histories.save(customer, asOf: asOf, outcome, hasSkipped: hasSkipped, on: $0)
-      }
-      shared.values.withLock { $0.summary.facts += count }
+      try await store(
+        answer.transactions.map(\.fact), of: "history", "\(customer.bundleId)/\(customer.transactionId)",
+        readUntil: outcome == .read ? asOf : nil
+      ) { [customer] in try histories.save(customer, asOf: asOf, outcome, hasSkipped: hasSkipped, on: $0) }
       switch outcome {
       case .more: continue
       case .read:
@@ -190,20 +148,8 @@ package struct HistoryStage: Sendable {
         return answer
       }
       // Backs off before the next attempt. A cancelled sleep means that the time is over.
-      try? await Task.sleep(for: Self.backoff.delay(attempt: attempt, random: .random(in: 0..<1)))
+      try? await Task.sleep(for: Self.requestBackoff.delay(attempt: attempt, random: .random(in: 0..<1)))
     }
     return nil
   }
-
-  private func note(_ trail: ServerAPITrail, of app: SweptApp) {
-    let news = shared.values.withLock { values -> [String] in
-      values.summary.note(trail)
-      return trail.warnings.filter { values.warned.insert($0).inserted }
-    }
-    for warning in news { logger.warning("\(warning)", metadata: ["app": "\(app.name)"]) }
-  }
-
-  private var isOver: Bool { stop.stopped != nil || ContinuousClock.now >= deadline }
-
-  private func isOver(for app: SweptApp) -> Bool { isOver || Task.isCancelled || gate.faults[app.name] != nil }
 }

@@ -1,0 +1,147 @@
+import AppStore
+import Postgres
+import Reconciliation
+import Synchronization
+import Testing
+
+@testable import Asking
+@testable import AuditStore
+@testable import Run
+
+/// Failures of one of two apps. Forty purchases of the first app are due before twenty of the second.
+@Suite struct AppOutageTests {
+  private static let apps = ["com.example.game", "com.example.quiz"]
+  private let shop: RecheckFixture
+  private let scripts: [AnswerScript]
+  private let channels: [ScriptedChannel]
+
+  init() async throws {
+    var shop = try await RecheckFixture(apps: Self.apps)
+    shop.settings.batchSize = 10
+    var found: [String: [ChannelAnswer]] = [:]
+    for number in 1...60 {
+      let app = Self.apps[number <= 40 ? 0 : 1]
+      try await shop.order("o\(number)", transaction: "\(number)", bundleId: app, age: .days(number <= 40 ? 3 : 2))
+      found["\(number)"] = [.found("\(number)", bundleId: app)]
+    }
+    let scripts = [AnswerScript(found), AnswerScript(found)]
+    channels = zip(scripts, Self.apps).map { ScriptedChannel($0, of: $1) }
+    (self.shop, self.scripts) = (shop, scripts)
+  }
+
+  /// The channels with one answer of Apple's to each question about the first app.
+  private func answering(_ answer: ChannelAnswer) -> (script: AnswerScript, channels: [ScriptedChannel]) {
+    let script = AnswerScript.all(1...40, answer)
+    return (script, [ScriptedChannel(script, of: Self.apps[0]), channels[1]])
+  }
+
+  private func gate(failures: Int) -> AskingGate { .gate(failures: failures, apps: Self.apps) { .zero } }
+
+  /// Checks of other apps are asked about, however many checks of a silent app are due first, and however few run at a
+  /// time. The silent app is asked once it answers again.
+  @Test(arguments: [true, false]) func anOutageOfOneAppDoesNotBlockOthers(comesBack: Bool) async throws {
+    let uptime = Mutex(Duration.zero)
+    var channels = channels
+    channels[1].beforeAnswer = { count in
+      if comesBack, count == 20 { uptime.withLock { $0 = .seconds(60) } }
+    }
+    let summary = try await shop.recheck(
+      channels, limit: .seconds(comesBack ? 60 : 4),
+      gate: .gate(failures: 20, apps: Self.apps) { uptime.withLock { $0 } })
+    #expect(scripts.map(\.asked.count) == [comesBack ? 40 : 0, 20])
+    #expect(summary.outcomes == [.verified: comesBack ? 60 : 20] && (summary.endedEarly == nil) == comesBack)
+    #expect(Set(scripts[0].asked).count == scripts[0].asked.count)
+  }
+
+  /// Questions that were sent before the outage wait like all others, and are stored at the end.
+  @Test func anOutageDuringARunDoesNotBlockOthers() async throws {
+    let (game, channels) = answering(.outOfOrder)
+    let summary = try await shop.recheck(channels, limit: .seconds(4), gate: gate(failures: 16))
+    #expect(game.asked.count == 4 && scripts[1].asked.count == 20)
+    #expect(summary.outcomes == [.unanswered: 4, .verified: 20] && summary.endedEarly != nil)
+    #expect(
+      try await shop.states() == ["pending never_checked 36", "unanswered apple_error 4", "verified 20"])
+  }
+
+  /// An app whose rate Apple has limited does not block others either.
+  @Test func aRateLimitedAppDoesNotBlockOthers() async throws {
+    var channels = channels
+    channels[0].beforeAnswer = { [turns = channels[0].turns] _ in turns.shut(for: .seconds(600)) }
+    let summary = try await shop.recheck(channels, limit: .seconds(4), gate: gate(failures: 0))
+    #expect(scripts[0].asked.count <= shop.settings.concurrency && scripts[1].asked.count == 20)
+    #expect(summary.outcomes == [.verified: 20 + scripts[0].asked.count] && summary.endedEarly != nil)
+  }
+
+  /// Questions that continue on a rate-limited side do not block others either.
+  @Test func aRateLimitedSandboxDoesNotBlockOthers() async throws {
+    let (game, channels) = answering(ChannelAnswer(.silent(.deferredByRateLimit)))
+    channels[0].sandboxTurns.shut(for: .seconds(600))
+    let summary = try await shop.recheck(channels, limit: .seconds(6), gate: gate(failures: 0))
+    #expect(game.asked.count == 40 && Set(game.asked).count == 40 && scripts[1].asked.count == 20)
+    // Their results are stored at the end.
+    #expect(summary.outcomes == [.unanswered: 40, .verified: 20] && summary.endedEarly != nil)
+  }
+
+  /// The drain period is for answers on their way. A rate-limited question has none.
+  @Test func rateLimitedQuestionsAreNotAwaitedAtTheDeadline() async throws {
+    for channel in channels { channel.turns.shut(for: .hours(1)) }
+    let began = ContinuousClock.now
+    let summary = try await shop.recheck(channels, limit: .seconds(1))
+    #expect(summary.outcomes.isEmpty && summary.endedEarly != nil && scripts.allSatisfy(\.asked.isEmpty))
+    #expect(.now - began < .seconds(8))
+  }
+
+  /// The wait for a rate-limited app ends when Apple refuses the app's credentials.
+  @Test func appsWithRejectedCredentialsAreNotAwaited() async throws {
+    var channels = channels
+    channels[0].turns.shut(for: .seconds(600))
+    let gate = gate(failures: 0)
+    channels[1].beforeAnswer = { count in
+      guard count == 20 else { return }
+      for id in 1...9 { _ = gate.refuse(.accessRefused, app: Self.apps[0], id: "\(id)", isSecondAttempt: true) }
+    }
+    let summary = try await shop.recheck(channels, limit: .seconds(120), gate: gate)
+    #expect(summary.faults.keys.sorted() == [Self.apps[0]] && summary.endedEarly == nil)
+    #expect(scripts.map(\.asked.count) == [0, 20] && summary.outcomes == [.verified: 20])
+  }
+
+  /// The checks that proved the fault are asked about again on the next night. All others are unchanged.
+  @Test func aRejectedKeyStopsOnlyItsApp() async throws {
+    let (refused, channels) = answering(ChannelAnswer(.fault(.accessRefused)))
+    let summary = try await shop.recheck(channels)
+    #expect(summary.faults == [Self.apps[0]: AppleFault.accessRefused.message])
+    #expect(summary.exitStatus == .configuration && summary.endedEarly == nil)
+    #expect(summary.outcomes == [.verified: 20, .review: 2] && refused.asked.count <= 3 * shop.settings.concurrency)
+    #expect(try await shop.states() == ["pending never_checked 38", "review apple_error 2", "verified 20"])
+    #expect(try await shop.rows("count(*)", from: "receipt_checks WHERE attempts = 0") == ["38"])
+  }
+
+  /// Otherwise, two workers that hold checks of an ended app would wait for each other.
+  @Test func aWorkerWithAnEndedAppDoesNotWaitForOthers() async throws {
+    let other = try await shop.queue()
+    try await other.enqueue()
+    let leased = try await other.claim()
+    #expect(!leased.isEmpty)
+    let summary = try await shop.recheck(answering(ChannelAnswer(.fault(.accessRefused))).channels) {
+      if $0.contains(RecheckStage.waitMessage) { Issue.record("It waits.") }
+    }
+    #expect(summary.faults.keys.sorted() == [Self.apps[0]] && scripts[1].asked.count == 20)
+    await other.close()
+  }
+
+  /// Checks that another worker releases are asked about, although all known checks wait for a silent app.
+  @Test(.timeLimit(.minutes(5))) func releasedChecksAreTakenOverDuringAnOutage() async throws {
+    let other = try await shop.queue()
+    try await other.enqueue()
+    while try await other.claim().count == shop.settings.batchSize {}
+    // The leases on the silent app's checks are released.
+    try await shop.session.execute(
+      "UPDATE night_audit.receipt_checks SET worker = NULL WHERE subject_id LIKE '\(Self.apps[0])/%'")
+    async let summary = shop.recheck(channels, limit: .seconds(20), gate: gate(failures: 20))
+    let taken = "receipt_checks WHERE worker > \(other.worker.number)"
+    while try await shop.rows("count(*)", from: taken) != ["40"] {}
+    await other.close()
+    #expect(try await summary.outcomes == [.verified: 20])
+    #expect(scripts.map(\.asked.count) == [0, 20])
+  }
+}
