@@ -115,33 +115,4 @@ import Testing
     #expect(try await shop.states() == ["pending never_checked 38", "review apple_error 2", "verified 20"])
     #expect(try await shop.rows("count(*)", from: "receipt_checks WHERE attempts = 0") == ["38"])
   }
-
-  /// Otherwise, two workers that hold checks of an ended app would wait for each other.
-  @Test func aWorkerWithAnEndedAppDoesNotWaitForOthers() async throws {
-    let other = try await shop.queue()
-    try await other.enqueue()
-    let leased = try await other.claim()
-    #expect(!leased.isEmpty)
-    let summary = try await shop.recheck(answering(ChannelAnswer(.fault(.accessRefused))).channels) {
-      if $0.contains(RecheckStage.waitMessage) { Issue.record("It waits.") }
-    }
-    #expect(summary.faults.keys.sorted() == [Self.apps[0]] && scripts[1].asked.count == 20)
-    await other.close()
-  }
-
-  /// Checks that another worker releases are asked about, although all known checks wait for a silent app.
-  @Test(.timeLimit(.minutes(5))) func releasedChecksAreTakenOverDuringAnOutage() async throws {
-    let other = try await shop.queue()
-    try await other.enqueue()
-    while try await other.claim().count == shop.settings.batchSize {}
-    // The leases on the silent app's checks are released.
-    try await shop.session.execute(
-      "UPDATE night_audit.receipt_checks SET worker = NULL WHERE subject_id LIKE '\(Self.apps[0])/%'")
-    async let summary = shop.recheck(channels, limit: .seconds(20), gate: gate(failures: 20))
-    let taken = "receipt_checks WHERE worker > \(other.worker.number)"
-    while try await shop.rows("count(*)", from: taken) != ["40"] {}
-    await other.close()
-    #expect(try await summary.outcomes == [.verified: 20])
-    #expect(scripts.map(\.asked.count) == [0, 20])
-  }
 }

@@ -134,4 +134,39 @@ import Testing
     _ = gate.note(ChannelAnswer(.unknown), permit)
     #expect(fail(game, at: gate) == 1)
   }
+
+  /// In an outage, a question that failed on an earlier night waits a limited time only.
+  @Test(arguments: [true, false]) func theWaitOfAQuestionThatFailedBeforeIsLimited(hasFailedBefore: Bool) {
+    func silent(for duration: Duration) -> AskingGate.Condition {
+      AskingGate.Condition(answered: 0, unansweredDuration: duration)
+    }
+    var history = CheckHistory(dated: RecheckFixture.asOf, knownSince: RecheckFixture.asOf)
+    if hasFailedBefore { history.unansweredSince = RecheckFixture.asOf - .days(1) }
+    var trials = RetryBudget(history, asOf: RecheckFixture.asOf, isFurther: false)
+    let isOutage = trials.fail(on: silent(for: RetryBudget.waitLimit - .seconds(1)))
+    #expect(isOutage && trials.count == 0)
+    let isStillOne = trials.fail(on: silent(for: RetryBudget.waitLimit))
+    #expect(isStillOne != hasFailedBefore && trials.count == (hasFailedBefore ? 1 : 0))
+    #expect(trials.meaning(on: silent(for: RetryBudget.waitLimit)) == (hasFailedBefore ? .abandoned : .failure))
+  }
+
+  /// A permit of an earlier state of the breaker allows no question, and its result counts for nothing.
+  @Test func aStalePermitNeitherStandsNorCounts() throws {
+    let gate = gate()
+    func permit() throws -> AskingGate.Permit {
+      guard case .granted(let permit) = gate.admit(game) else { throw CancellationError() }
+      return permit
+    }
+    let stale = try permit()
+    #expect(gate.stands(stale))
+    #expect(fail(game, at: gate) == 20 && !gate.stands(stale))
+    clock.advance(.seconds(2))
+    let probe = try permit()
+    #expect(gate.stands(probe) && !gate.stands(stale))
+    // Answers to questions from before the outage are no successful probes.
+    for _ in 0..<3 { _ = gate.record(.success, stale) }
+    #expect(gate.silent == ["game"])
+    for each in try [probe, permit(), permit()] { _ = gate.record(.success, each) }
+    #expect(gate.silent.isEmpty && !gate.stands(probe))
+  }
 }

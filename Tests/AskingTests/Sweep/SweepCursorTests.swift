@@ -6,14 +6,12 @@ import Testing
 @testable import AuditStore
 @testable import Run
 
-/// Answers to a cursor, and its next requests.
+/// Transcripts of a cursor with one slice: the answers to it, and its next requests.
 @Suite struct SweepCursorTests {
-  private let asOf = Instant(seconds: 1_795_143_600)
-  private let refundWindow = Span.days(120)
+  private let asOf = RecheckFixture.asOf
 
-  private func answer(
-    _ end: NotificationAnswer.End, token: String? = nil, unverifiable: Int = 0
-  ) -> NotificationAnswer {
+  private func answer(_ end: NotificationAnswer.End, token: String? = nil, unverifiable: Int = 0) -> NotificationAnswer
+  {
     var answer = NotificationAnswer(paginationToken: token, end: end)
     answer.unverifiable = (0..<unverifiable).map {
       NotificationAnswer.UnverifiableNotification(jws: "\($0)", reason: "forged")
@@ -21,84 +19,74 @@ import Testing
     return answer
   }
 
-  private func ask(_ start: Instant, _ end: Instant, token: String? = nil, type: SweptType = .refund)
-    -> SweepCursor.Next
-  {
-    .ask(type.query(start: start, end: end, now: start), paginationToken: token)
+  private func page(_ token: String) -> NotificationAnswer { answer(.pageLimit, token: token) }
+  private var last: NotificationAnswer { answer(.complete) }
+
+  /// A request for a window, by default up to the as-of.
+  private func ask(
+    _ start: Instant, _ end: Instant? = nil, token: String? = nil, type: SweptType = .refund
+  ) -> SweepCursor.Next {
+    .ask(type.query(start: start, end: end ?? asOf, now: start), paginationToken: token)
   }
 
   private func swept(_ until: Instant, type: SweptType = .refund) -> SweepCursor {
     var cursor = SweepCursor(type: type)
-    cursor.sweptUntil = until
-    cursor.lastAttempt = until
+    (cursor.sweptUntil, cursor.lastAttempt) = (until, until)
     return cursor
   }
 
-  @Test func theFirstSweepGoesBackForTheRefundWindow() {
-    var cursor = SweepCursor(type: .refund)
-    #expect(cursor.begun(asOf: asOf, refundWindow: refundWindow) == ask(asOf - .days(120), asOf))
-    #expect(cursor.afterAnswer(answer(.complete), now: asOf) == .finish)
-    #expect(cursor.sweptUntil == asOf && cursor.shortfall == nil && cursor.window == nil)
-  }
-
-  @Test func theFirstSweepGoesBackNoFurtherThanAppleKeepsNotifications() {
-    var cursor = SweepCursor(type: .refund)
-    #expect(cursor.begun(asOf: asOf, refundWindow: .days(400)) == ask(asOf - .days(180) + .hours(1), asOf))
+  @Test func theFirstSweepGoesBackForTheRefundWindowAsFarAsAppleKeepsNotifications() {
+    for (window, start) in [(120, asOf - .days(120)), (400, asOf - .days(180) + .hours(1))] as [(Int64, Instant)] {
+      var cursor = SweepCursor(type: .refund)
+      #expect(cursor.sweep(asOf, refundWindow: .days(window), last) == [ask(start), .finish])
+      #expect(cursor.sweptUntil == asOf && cursor.shortfall == nil && cursor.window == nil && cursor.gaps == [])
+    }
   }
 
   @Test(arguments: SweptType.allCases)
   func laterSweepsOverlap(_ type: SweptType) {
     var cursor = swept(asOf - .days(1), type: type)
-    #expect(
-      cursor.begun(asOf: asOf, refundWindow: refundWindow)
-        == ask(asOf - .days(1) - type.overlap, asOf, type: type))
+    #expect(cursor.sweep(asOf) == [ask(asOf - .days(1) - type.overlap, type: type)])
   }
 
   @Test func upgradesAreAskedForByTheirSubtype() {
-    let query = SweptType.upgraded.query(start: asOf - .days(1), end: asOf, now: asOf)
-    #expect(query.type == "DID_CHANGE_RENEWAL_PREF" && query.subtype == "UPGRADE")
-    for type in SweptType.allCases where type != .upgraded {
+    for type in SweptType.allCases {
       let query = type.query(start: asOf - .days(1), end: asOf, now: asOf)
-      #expect(query.type == type.rawValue && query.subtype == nil)
+      #expect(query.type == (type == .upgraded ? "DID_CHANGE_RENEWAL_PREF" : type.rawValue))
+      #expect(query.subtype == (type == .upgraded ? "UPGRADE" : nil))
     }
   }
 
   @Test func aSweptWindowIsNotReadAgain() {
     var cursor = swept(asOf)
-    #expect(cursor.begun(asOf: asOf, refundWindow: refundWindow) == nil)
-    #expect(cursor.begun(asOf: asOf - .days(3), refundWindow: refundWindow) == nil)
+    for days in [0, 3] as [Int64] { #expect(cursor.sweep(asOf - .days(days)) == []) }
     #expect(cursor == swept(asOf))
   }
 
   @Test func anAsOfInTheFutureSweepsNoFurtherThanTheClock() {
     var cursor = SweepCursor(type: .refund)
-    _ = cursor.begun(asOf: asOf, refundWindow: refundWindow)
-    #expect(cursor.afterAnswer(answer(.complete), now: asOf - .days(10)) == .finish)
+    #expect(cursor.sweep(asOf, now: asOf - .days(10), last).last == .finish)
     #expect(cursor.sweptUntil == asOf - .days(10) && !cursor.isShort(of: asOf, isOfRun: false))
-    #expect(cursor.begun(asOf: asOf, refundWindow: refundWindow) == nil)
+    #expect(cursor.sweep(asOf) == [])
   }
 
-  @Test func pagesFollowTheirToken() {
+  @Test func pagesFollowTheirTokenAndARepeatedTokenEndsTheWindow() {
     var cursor = SweepCursor(type: .refund)
-    _ = cursor.begun(asOf: asOf, refundWindow: refundWindow)
     let start = asOf - .days(120)
-    #expect(cursor.afterAnswer(answer(.pageLimit, token: "a"), now: asOf) == ask(start, asOf, token: "a"))
-    #expect(cursor.afterAnswer(answer(.pageLimit, token: "b"), now: asOf) == ask(start, asOf, token: "b"))
-    // A repeated token.
-    #expect(cursor.afterAnswer(answer(.pageLimit, token: "a"), now: asOf) == .finish)
+    #expect(
+      cursor.sweep(asOf, page("a"), page("b"), page("a"))
+        == [ask(start), ask(start, token: "a"), ask(start, token: "b"), .finish])
     #expect(cursor.shortfall == .appleError && cursor.sweptUntil == nil && cursor.window == nil)
   }
 
   @Test func anUnfinishedWindowIsCompletedFirst() {
     var cursor = SweepCursor(type: .refund)
-    _ = cursor.begun(asOf: asOf, refundWindow: refundWindow)
-    _ = cursor.afterAnswer(answer(.pageLimit, token: "a"), now: asOf)
+    _ = cursor.sweep(asOf, page("a"))
     #expect(cursor.isShort(of: asOf, isOfRun: false))
     let next = asOf + .days(1)
-    #expect(cursor.begun(asOf: next, refundWindow: refundWindow) == ask(asOf - .days(120), asOf, token: "a"))
-    #expect(cursor.afterAnswer(answer(.complete), now: next) == ask(asOf - .days(7), next))
+    #expect(cursor.sweep(next, last) == [ask(asOf - .days(120), token: "a"), ask(asOf - .days(7), next)])
     #expect(cursor.sweptUntil == asOf && cursor.isShort(of: next, isOfRun: false))
-    #expect(cursor.afterAnswer(answer(.complete), now: next) == .finish)
+    #expect(cursor.afterAnswer(last, now: next) == .finish)
     #expect(cursor.sweptUntil == next && !cursor.isShort(of: next, isOfRun: false))
   }
 
@@ -106,106 +94,88 @@ import Testing
     var cursor = swept(asOf - .days(2))
     cursor.window = SweepCursor.Window(start: asOf - .hours(2), end: asOf - .hours(1))
     cursor.slices = [SweepSlice(start: asOf - .hours(2), end: asOf - .hours(1))]
-    #expect(
-      cursor.begun(asOf: asOf, refundWindow: refundWindow) == ask(asOf - .days(2) - SweptType.refund.overlap, asOf))
+    #expect(cursor.sweep(asOf) == [ask(asOf - .days(2) - SweptType.refund.overlap)])
   }
 
+  /// The overlap of the next night reads it again.
   @Test func anUnverifiableNotificationDoesNotStopTheCursor() {
     var cursor = swept(asOf - .days(1))
-    _ = cursor.begun(asOf: asOf, refundWindow: refundWindow)
-    _ = cursor.afterAnswer(answer(.pageLimit, token: "a", unverifiable: 1), now: asOf)
-    #expect(cursor.afterAnswer(answer(.complete), now: asOf) == .finish)
+    #expect(cursor.sweep(asOf, answer(.pageLimit, token: "a", unverifiable: 1), last).last == .finish)
     #expect(cursor.sweptUntil == asOf && cursor.shortfall == nil && cursor.window == nil)
-    #expect(cursor.begun(asOf: asOf, refundWindow: refundWindow) == nil)
-    // The overlap reads it again.
-    let next = asOf + .days(1)
-    #expect(cursor.begun(asOf: next, refundWindow: refundWindow) == ask(asOf - .days(7), next))
+    #expect(cursor.sweep(asOf) == [])
+    #expect(cursor.sweep(asOf + .days(1)) == [ask(asOf - .days(7), asOf + .days(1))])
   }
 
+  /// A second run in the same night asks again.
   @Test func aPageOfUnverifiableNotificationsHoldsTheCursorBack() {
     var cursor = swept(asOf - .days(1))
-    _ = cursor.begun(asOf: asOf, refundWindow: refundWindow)
-    #expect(cursor.afterAnswer(answer(.complete, unverifiable: 20), now: asOf) == .unverifiable)
+    #expect(cursor.sweep(asOf, answer(.complete, unverifiable: 20)).last == .unverifiable)
     #expect(cursor.sweptUntil == asOf - .days(1) && cursor.shortfall == .notBelieved && cursor.window == nil)
     #expect(cursor.isShort(of: asOf, isOfRun: false))
-    // A second run in the same night asks again.
-    #expect(cursor.begun(asOf: asOf, refundWindow: refundWindow) == ask(asOf - .days(8), asOf))
+    #expect(cursor.sweep(asOf) == [ask(asOf - .days(8))])
   }
 
-  /// Notifications older than Apple's history are noted as a gap before the first request.
+  /// Notifications older than Apple's history are noted as a gap before the first request. The part of an overlap that
+  /// Apple no longer keeps was read before, so that it is no gap.
   @Test func gapsBeforeTheWindowAreRecorded() {
+    let reach = asOf - .days(180) + .hours(1)
     var cursor = swept(asOf - .days(300))
-    #expect(cursor.begun(asOf: asOf, refundWindow: refundWindow) == ask(asOf - .days(180) + .hours(1), asOf))
-    let gap = SweepCursor.Gap(start: asOf - .days(300), end: asOf - .days(180) + .hours(1))
-    #expect(cursor.gaps == [gap])
-    #expect(cursor.afterAnswer(answer(.complete), now: asOf) == .finish)
-    #expect(cursor.sweptUntil == asOf && cursor.shortfall == nil && cursor.gaps == [gap])
-    #expect(cursor.begun(asOf: asOf, refundWindow: refundWindow) == nil)
-    // The first sweep leaves no gap.
-    var first = SweepCursor(type: .refund)
-    #expect(first.begun(asOf: asOf, refundWindow: .days(400)) == ask(asOf - .days(180) + .hours(1), asOf))
-    #expect(first.afterAnswer(answer(.complete), now: asOf) == .finish)
-    #expect(first.shortfall == nil && first.gaps == [])
-    // The part of the overlap that Apple no longer keeps was read before, so that there is no gap.
+    #expect(cursor.sweep(asOf, last) == [ask(reach), .finish])
+    #expect(cursor.sweptUntil == asOf && cursor.shortfall == nil)
+    #expect(cursor.gaps == [SweepCursor.Gap(start: asOf - .days(300), end: reach)])
+    #expect(cursor.sweep(asOf) == [])
     var late = swept(asOf - .days(179))
-    #expect(late.begun(asOf: asOf, refundWindow: refundWindow) == ask(asOf - .days(180) + .hours(1), asOf))
+    #expect(late.sweep(asOf) == [ask(reach)])
     #expect(late.gaps == [])
   }
 
   @Test func aForgottenTokenRestartsTheWindowOnce() {
     var cursor = SweepCursor(type: .refund)
-    _ = cursor.begun(asOf: asOf, refundWindow: refundWindow)
-    _ = cursor.afterAnswer(answer(.pageLimit, token: "a"), now: asOf)
-    #expect(cursor.afterAnswer(answer(.restartWindow), now: asOf) == ask(asOf - .days(120), asOf))
-    #expect(cursor.gaps == [])
-    #expect(cursor.afterAnswer(answer(.restartWindow), now: asOf) == .finish)
-    #expect(cursor.shortfall == .outOfReach)
+    let start = asOf - .days(120)
+    #expect(
+      cursor.sweep(asOf, page("a"), answer(.restartWindow), answer(.restartWindow))
+        == [ask(start), ask(start, token: "a"), ask(start), .finish])
+    #expect(cursor.gaps == [] && cursor.shortfall == .outOfReach)
   }
 
   @Test func aWindowThatHasBecomeTooOldIsCutShort() {
     var cursor = SweepCursor(type: .refund)
-    _ = cursor.begun(asOf: asOf, refundWindow: refundWindow)
     let late = asOf + .days(100)
     let reach = late - .days(180) + .hours(1)
-    #expect(cursor.afterAnswer(answer(.restartWindow), now: late) == ask(reach, asOf))
+    #expect(cursor.sweep(asOf, now: late, answer(.restartWindow)).last == ask(reach))
     #expect(cursor.gaps == [SweepCursor.Gap(start: asOf - .days(120), end: reach)])
     var tooLate = SweepCursor(type: .refund)
-    _ = tooLate.begun(asOf: asOf, refundWindow: refundWindow)
-    #expect(tooLate.afterAnswer(answer(.restartWindow), now: asOf + .days(181)) == .finish)
+    #expect(tooLate.sweep(asOf, now: asOf + .days(181), answer(.restartWindow)).last == .finish)
     #expect(tooLate.shortfall == .outOfReach)
   }
 
   @Test func anUnansweredSweepKeepsItsWindow() {
     let silence = Silence(reason: .rateLimited, detail: "HTTP 429")
     var cursor = SweepCursor(type: .refund)
-    _ = cursor.begun(asOf: asOf, refundWindow: refundWindow)
-    _ = cursor.afterAnswer(answer(.pageLimit, token: "a"), now: asOf)
-    #expect(cursor.afterAnswer(answer(.unanswered(silence), token: "a"), now: asOf) == .retry(silence))
+    #expect(cursor.sweep(asOf, page("a"), answer(.unanswered(silence), token: "a")).last == .retry(silence))
     cursor.giveUp(silence)
     #expect(cursor.shortfall == .rateLimited && cursor.isShort(of: asOf, isOfRun: false))
-    #expect(cursor.begun(asOf: asOf, refundWindow: refundWindow) == ask(asOf - .days(120), asOf, token: "a"))
+    #expect(cursor.sweep(asOf) == [ask(asOf - .days(120), token: "a")])
   }
 
   @Test func aNightIsIncompleteIfTheCursorIsBehind() {
-    #expect(SweepCursor(type: .refund).isShort(of: asOf, isOfRun: false))
-    #expect(!swept(asOf).isShort(of: asOf, isOfRun: false))
-    // Half a day after a night nothing is missing yet; a day later, notifications are missing.
-    #expect(!swept(asOf - .hours(12)).isShort(of: asOf, isOfRun: false))
-    // A run sweeps by itself, because an earlier sweep does not reach its as-of.
-    #expect(swept(asOf - .minutes(10)).isShort(of: asOf, isOfRun: true))
-    #expect(!swept(asOf).isShort(of: asOf, isOfRun: true))
-    #expect(swept(asOf - .days(1)).isShort(of: asOf, isOfRun: false))
-    // A later failure does not concern an earlier night.
-    var cursor = swept(asOf)
-    cursor.lastAttempt = asOf + .days(1)
-    cursor.shortfall = .unreachable
-    #expect(!cursor.isShort(of: asOf, isOfRun: false))
-    #expect(cursor.isShort(of: asOf + .days(1), isOfRun: false))
-    // A later sweep that was begun does not complete an earlier night.
+    // A later failure does not concern an earlier night, and a later sweep that was begun does not complete one.
+    var failed = swept(asOf)
+    (failed.lastAttempt, failed.shortfall) = (asOf + .days(1), .unreachable)
     var begun = swept(asOf - .minutes(40))
-    begun.lastAttempt = asOf + .hours(1)
-    begun.shortfall = .unfinished
-    #expect(begun.isShort(of: asOf, isOfRun: false))
+    (begun.lastAttempt, begun.shortfall) = (asOf + .hours(1), .unfinished)
+    let cases: [(cursor: SweepCursor, night: Instant, isOfRun: Bool, isShort: Bool)] = [
+      (SweepCursor(type: .refund), asOf, false, true), (swept(asOf), asOf, false, false),
+      // Half a day after a night nothing is missing yet; a day later, notifications are missing.
+      (swept(asOf - .hours(12)), asOf, false, false), (swept(asOf - .days(1)), asOf, false, true),
+      // A run sweeps by itself, because an earlier sweep does not reach its as-of.
+      (swept(asOf - .minutes(10)), asOf, true, true), (swept(asOf), asOf, true, false),
+      (failed, asOf, false, false), (failed, asOf + .days(1), false, true), (begun, asOf, false, true),
+    ]
+    for (number, expected) in cases.enumerated() {
+      #expect(
+        expected.cursor.isShort(of: expected.night, isOfRun: expected.isOfRun) == expected.isShort, "case \(number)")
+    }
   }
 }
 
@@ -219,8 +189,14 @@ extension SweepCursor {
     case fault(AppleFault)
   }
 
-  fileprivate mutating func begun(asOf: Instant, refundWindow: Span) -> Next? {
-    begin(asOf: asOf, refundWindow: refundWindow) ? next : nil
+  /// Begins the sweep of a night, and takes answers. Returns the actions, none if there is nothing to read.
+  fileprivate mutating func sweep(
+    _ asOf: Instant, refundWindow: Span = .days(120), now: Instant? = nil, _ answers: NotificationAnswer...
+  ) -> [Next] {
+    guard begin(asOf: asOf, refundWindow: refundWindow) else { return [] }
+    var actions = [next]
+    for answer in answers { actions.append(afterAnswer(answer, now: now ?? asOf)) }
+    return actions
   }
 
   fileprivate mutating func afterAnswer(_ answer: NotificationAnswer, now: Instant) -> Next {
