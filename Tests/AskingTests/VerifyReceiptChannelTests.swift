@@ -44,8 +44,13 @@ import Testing
   private static let genuine = OfflineJudgement.genuine(
     GenuineProof(environment: .production, bundleId: "com.example.game", facts: [fact]))
 
-  private func result(_ judgement: OfflineJudgement, _ answer: ChannelAnswer, attempts: Int = 0) throws -> String {
-    let result = try channel().result(of: check(judgement, attempts: attempts), answers: [answer])
+  private static let forged = ChannelAnswer(.forged)
+  private static let refused = ChannelAnswer(.fault(.sharedSecretRefused))
+  private static let unreadable = OfflineJudgement.claim(UnprovenClaim(why: "unknown", transactionIds: []))
+
+  /// The outcome, the reason, and whether the result has facts.
+  private func words(_ check: CheckInProgress, _ answer: ChannelAnswer? = nil) throws -> String {
+    let result = try channel().result(of: check, answers: answer.map { [$0] } ?? [])
     return [result.outcome.rawValue, result.reason?.rawValue, result.facts.isEmpty ? nil : "with its facts"]
       .compactMap(\.self).joined(separator: " ")
   }
@@ -56,60 +61,56 @@ import Testing
     return answer
   }
 
-  @Test func onlyAnUncontradicted21003IsAForgery() throws {
-    #expect(try result(.noRoots(nil), ChannelAnswer(.forged)) == "rejected signature_invalid")
-    #expect(try result(.refused(.signatureInvalid), ChannelAnswer(.forged)) == "rejected signature_invalid")
-    #expect(
-      try result(.claim(UnprovenClaim(why: "unknown", transactionIds: [])), ChannelAnswer(.forged))
-        == "rejected signature_invalid")
-    #expect(try result(Self.genuine, ChannelAnswer(.forged)) == "review contradiction with its facts")
+  /// Apple's answer about a receipt with one purchase.
+  private func verified(
+    _ environment: AppleEnvironment = .production, _ bundleId: String = "com.example.game", own id: String?,
+    contradictions: [AnswerContradiction] = []
+  ) -> ChannelAnswer {
+    var receipt = VerifiedReceipt(
+      environment: environment, bundleId: bundleId, facts: [Self.fact], requestDate: Self.asOf, status: 0)
+    receipt.ownTransactionId = id
+    receipt.contradictions = contradictions
+    return ChannelAnswer(ReceiptAnswer(outcome: .verified(receipt)))
   }
 
-  /// Apple contradicts itself about a payload that it accepted before. It never accepted another payload, or one with a
-  /// false signature.
-  @Test func acceptedPayloadsAreNotRejectedAsForged() throws {
-    let claim = OfflineJudgement.claim(UnprovenClaim(why: "unknown", transactionIds: []))
-    for (judgement, containedCount, now, wanted) in [
-      (OfflineJudgement.noRoots(nil), 1, "whole payload", "review contradiction"),
-      (claim, 2, "whole payload", "review contradiction"),
-      (.noRoots(nil), 0, "whole payload", "rejected signature_invalid"),
+  /// Apple contradicts itself about a payload that it signed or accepted before. It never accepted another payload, or
+  /// one with a false signature.
+  @Test func onlyAnUncontradicted21003IsAForgery() throws {
+    let (rejected, contradiction) = ("rejected signature_invalid", "review contradiction")
+    for (judgement, containedCount, now, expected) in [
+      (.noRoots(nil), 0, "whole payload", rejected), (.refused(.signatureInvalid), 0, "whole payload", rejected),
+      (Self.unreadable, 0, "whole payload", rejected),
+      (Self.genuine, 0, "whole payload", contradiction + " with its facts"),
+      (.noRoots(nil), 1, "whole payload", contradiction), (Self.unreadable, 2, "whole payload", contradiction),
       // The shop has filled in the order's transaction ID. The payload is the accepted one.
-      (.noRoots(nil), 1, "otherwise payload", "review contradiction"),
-      (.noRoots(nil), 1, "otherwise another", "rejected signature_invalid"),
-      (.refused(.signatureInvalid), 1, "whole payload", "rejected signature_invalid"),
-    ] {
+      (.noRoots(nil), 1, "otherwise payload", contradiction), (.noRoots(nil), 1, "otherwise another", rejected),
+      (.refused(.signatureInvalid), 1, "whole payload", rejected),
+    ] as [(OfflineJudgement, Int, String, String)] {
       let check = check(judgement, containedCount: containedCount, now: now)
-      let result = try channel().result(of: check, answers: [ChannelAnswer(.forged)])
-      #expect("\(result.outcome.rawValue) \(result.reason?.rawValue ?? "")" == wanted)
+      #expect(try words(check, Self.forged) == expected, "\(judgement), \(now)")
     }
     // An empty receipt can be an accepted one, too.
     for (reason, environment, isKnown) in [
       (PaymentReason?.none, AppleEnvironment?.some(.production), true), (nil, nil, false), (.accountGone, nil, true),
       (.contradiction, nil, true), (.systemic, .production, false), (.appleError, nil, false),
     ] {
-      var check = check(.noRoots(nil))
-      check.row.history.reason = reason
-      check.row.environment = environment
-      let result = try channel().result(of: check, answers: [ChannelAnswer(.forged)])
-      #expect(result.reason == (isKnown ? .contradiction : .signatureInvalid), "\(reason as Any)")
+      let check = check(.noRoots(nil)).with(\.row.history.reason, reason).with(\.row.environment, environment)
+      #expect(try words(check, Self.forged) == (isKnown ? contradiction : rejected), "\(reason as Any)")
     }
   }
 
   /// A refused secret is our fault, and does not change verified facts. A receipt of another developer has the same
   /// answer.
   @Test func aRejectedSecretKeepsVerifiedTransactions() throws {
-    #expect(
-      try result(Self.genuine, ChannelAnswer(.fault(.sharedSecretRefused))) == "unanswered apple_error with its facts")
-    #expect(try result(.noRoots(nil), ChannelAnswer(.fault(.sharedSecretRefused))) == "review apple_error")
-    let accepted = check(.noRoots(nil), containedCount: 1)
-    #expect(
-      try channel().result(of: accepted, answers: [ChannelAnswer(.fault(.sharedSecretRefused))]).outcome == .unanswered)
+    #expect(try words(check(Self.genuine), Self.refused) == "unanswered apple_error with its facts")
+    #expect(try words(check(.noRoots(nil)), Self.refused) == "review apple_error")
+    #expect(try words(check(.noRoots(nil), containedCount: 1), Self.refused) == "unanswered apple_error")
   }
 
   /// Earlier programs stored no fingerprint of the payload.
   @Test func payloadsAreEqualUnlessTheirFingerprintsDiffer() throws {
     let check = check(.noRoots(nil), containedCount: 1, before: "whole", now: "otherwise payload")
-    #expect(try channel().result(of: check, answers: [ChannelAnswer(.forged)]).reason == .contradiction)
+    #expect(try words(check, Self.forged) == "review contradiction")
     for (before, now, isSame) in [
       ("whole", "whole payload", true), ("whole payload", "whole payload", true), ("whole", "otherwise payload", false),
       ("whole payload", "otherwise payload", false),
@@ -118,35 +119,32 @@ import Testing
     }
   }
 
-  /// Our secret is not valid for another developer's app, and Apple does not accept Xcode's signatures.
-  @Test func receiptsOfOtherAppsAndXcodeAreNotSentToApple() throws {
-    let stranger = GenuineProof(environment: .production, bundleId: "com.example.stranger", facts: [Self.fact])
-    #expect(try channel().questions(about: check(Self.genuine)).count == 1)
-    for (judgement, wanted) in [
-      (OfflineJudgement.genuine(stranger), "verified "), (.refused(.xcode), "rejected xcode"),
+  /// Our secret is not valid for another developer's app, Apple does not accept Xcode's signatures, and a signed
+  /// transaction needs no answer.
+  @Test func onlyReceiptsThatAppleCanJudgeAreSent() throws {
+    for judgement in [
+      Self.genuine, .refused(.signatureInvalid), .refused(.malformed), Self.unreadable, .noRoots(nil),
     ] {
-      #expect(try channel().questions(about: check(judgement)).isEmpty)
-      let result = try channel().result(of: check(judgement), answers: [])
-      #expect("\(result.outcome.rawValue) \(result.reason?.rawValue ?? "")" == wanted)
+      #expect(try channel().questions(about: check(judgement)).count == 1)
+    }
+    let stranger = GenuineProof(environment: .production, bundleId: "com.example.stranger", facts: [Self.fact])
+    for (check, expected) in [
+      (check(.genuine(stranger)), "verified with its facts"), (check(.refused(.xcode)), "rejected xcode"),
+      (check(Self.genuine).with(\.kind, .signed), "verified with its facts"),
+    ] {
+      #expect(try channel().questions(about: check).isEmpty)
+      #expect(try words(check) == expected)
     }
   }
 
   @Test func answersToOtherReceiptsAreRejected() throws {
-    let other = GenuineProof(
-      environment: .production, bundleId: "com.example.game", facts: [Self.fact], signedTransactionId: "1")
-    var receipt = VerifiedReceipt(
-      environment: .production, bundleId: "com.example.game", facts: [Self.fact], requestDate: Self.asOf, status: 0)
-    receipt.ownTransactionId = "2"
-    #expect(
-      try result(.genuine(other), ChannelAnswer(ReceiptAnswer(outcome: .verified(receipt))))
-        == "review contradiction with its facts")
-    receipt.ownTransactionId = "1"
-    #expect(
-      try result(.genuine(other), ChannelAnswer(ReceiptAnswer(outcome: .verified(receipt))))
-        == "verified with its facts")
-    receipt.contradictions = [.unreadableDate(transactionId: "1", field: "cancellation_date")]
-    #expect(
-      try result(.noRoots(nil), ChannelAnswer(ReceiptAnswer(outcome: .verified(receipt)))) == "review contradiction")
+    let other = OfflineJudgement.genuine(
+      GenuineProof(
+        environment: .production, bundleId: "com.example.game", facts: [Self.fact], signedTransactionId: "1"))
+    #expect(try words(check(other), verified(own: "2")) == "review contradiction with its facts")
+    #expect(try words(check(other), verified(own: "1")) == "verified with its facts")
+    let odd = verified(own: "1", contradictions: [.unreadableDate(transactionId: "1", field: "cancellation_date")])
+    #expect(try words(check(.noRoots(nil)), odd) == "review contradiction")
   }
 
   /// The content of a receipt, or Apple's earlier answer about it, shows without a root certificate that an answer is
@@ -167,45 +165,28 @@ import Testing
       (.noRoots(nil), .production, "com.example.stranger", "1", true, true),
     ] {
       var check = check(judgement, containedCount: isAccepted ? 1 : 0)
-      if isAccepted {
-        (check.row.environment, check.row.bundleId) = (.production, "com.example.game")
-      }
-      var receipt = VerifiedReceipt(
-        environment: environment, bundleId: bundleId, facts: [Self.fact], requestDate: Self.asOf, status: 0)
-      receipt.ownTransactionId = id
-      let answer = ChannelAnswer(ReceiptAnswer(outcome: .verified(receipt)))
+      if isAccepted { (check.row.environment, check.row.bundleId) = (.production, "com.example.game") }
+      let answer = verified(environment, bundleId, own: id)
       let result = try channel().result(of: check, answers: [answer])
-      #expect(result.reason == (isNone ? .contradiction : nil), "\(judgement), \(receipt)")
+      #expect(result.reason == (isNone ? .contradiction : nil), "\(judgement), \(answer)")
       if isNone { #expect(result.facts.isEmpty && result.environment == nil && result.bundleId == nil) }
     }
   }
 
+  /// Retries go on without a verified receipt, or with another status. They end where the offline check refused the
+  /// signature, too.
   @Test func status21002ForAGenuineReceiptIsRetried() throws {
-    for attempts in 0..<4 {
-      let outcome = try result(Self.genuine, silence(status: 21_002), attempts: attempts)
-      #expect(outcome == "unanswered apple_error with its facts")
+    for (judgement, status, attempts, expected) in [
+      (Self.genuine, 21_002, 0, "unanswered apple_error with its facts"),
+      (Self.genuine, 21_002, 3, "unanswered apple_error with its facts"),
+      (Self.genuine, 21_002, 4, "review apple_error with its facts"),
+      (Self.genuine, 21_005, 40, "unanswered apple_error with its facts"),
+      (.noRoots(nil), 21_002, 40, "unanswered apple_error"),
+      (.refused(.signatureInvalid), 21_002, 3, "unanswered apple_error"),
+      (.refused(.signatureInvalid), 21_002, 4, "rejected signature_invalid"),
+    ] as [(OfflineJudgement, Int, Int, String)] {
+      let check = check(judgement, attempts: attempts)
+      #expect(try words(check, silence(status: status)) == expected, "\(judgement), \(status), \(attempts)")
     }
-    #expect(try result(Self.genuine, silence(status: 21_002), attempts: 4) == "review apple_error with its facts")
-    // Without a verified receipt, or with another status, retries go on.
-    #expect(try result(.noRoots(nil), silence(status: 21_002), attempts: 40) == "unanswered apple_error")
-    // The offline check refused the signature, too, so that retries end.
-    #expect(
-      try result(.refused(.signatureInvalid), silence(status: 21_002), attempts: 3) == "unanswered apple_error")
-    #expect(
-      try result(.refused(.signatureInvalid), silence(status: 21_002), attempts: 4) == "rejected signature_invalid")
-    #expect(try result(Self.genuine, silence(status: 21_005), attempts: 40) == "unanswered apple_error with its facts")
-  }
-
-  @Test func genuineReceiptsAreSentToApple() throws {
-    let channel = try channel()
-    for judgement in [
-      Self.genuine, .refused(.signatureInvalid), .refused(.malformed),
-      .claim(UnprovenClaim(why: "unknown", transactionIds: [])), .noRoots(nil),
-    ] {
-      #expect(channel.questions(about: check(judgement)).count == 1)
-    }
-    let signed = check(Self.genuine).with(\.kind, .signed)
-    #expect(channel.questions(about: signed).isEmpty)
-    #expect(channel.result(of: signed, answers: []).outcome == .verified)
   }
 }
