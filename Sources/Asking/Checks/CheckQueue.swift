@@ -199,15 +199,24 @@ package struct CheckQueue: Sendable {
 
   /// Leases the next batch, the most urgent first. The batch is empty if no free check is due.
   package func claim(_ claim: Claim = .due) async throws -> [CheckRow] {
+    var (condition, ranks, limit) = ("TRUE", Dueness.Rank.allCases, settings.batchSize)
     switch claim {
-    case .due:
-      let limit = try await share()
-      return try await next(limit) { try await take(and: "TRUE", $0, limit: limit, ranks: Dueness.Rank.allCases) }
+    case .due: limit = try await share()
     case .unread:
-      let condition = "c.subject_kind = 'receipt' AND c.outcome IN ('pending', 'unanswered') AND c.brought_count = 0"
-      return try await next(settings.batchSize) {
-        try await take(and: condition, $0, limit: settings.batchSize, ranks: [.urgent, .open, .judgedOffline])
+      condition = "c.subject_kind = 'receipt' AND c.outcome IN ('pending', 'unanswered') AND c.brought_count = 0"
+      ranks = [.urgent, .open, .judgedOffline]
+    }
+    guard let subjects = try await subjects() else { return try await take(and: condition, limit: limit, ranks) }
+    condition += " AND \(Self.isListed("$5", "$6"))"
+    while true {
+      let part = claims.values.withLock { values -> ArraySlice<CheckSubject> in
+        let start = values.position
+        values.position = min(start + limit, subjects.count)
+        return subjects[start..<values.position]
       }
+      if part.isEmpty { return [] }
+      let rows = try await take(and: condition, part.parameters, limit: limit, ranks)
+      if !rows.isEmpty { return rows }
     }
   }
 
@@ -223,32 +232,10 @@ package struct CheckQueue: Sendable {
     return othersAsk ? share : settings.batchSize
   }
 
-  private func next(
-    _ count: Int, _ take: ([CheckSubject]?) async throws -> [CheckRow]
-  ) async throws -> [CheckRow] {
-    guard let subjects = try await subjects() else { return try await take(nil) }
-    while true {
-      let part = claims.values.withLock { values -> [CheckSubject] in
-        let end = values.position + min(count, subjects.count - values.position)
-        defer { values.position = end }
-        return Array(subjects[values.position..<end])
-      }
-      if part.isEmpty { return [] }
-      let rows = try await take(part)
-      if !rows.isEmpty { return rows }
-    }
-  }
-
   private func take(
-    and condition: String, _ part: [CheckSubject]?, limit: Int, ranks: [Dueness.Rank]
+    and condition: String, _ listed: [PostgresValue] = [], limit: Int, _ ranks: [Dueness.Rank]
   ) async throws -> [CheckRow] {
-    var condition = condition
-    var further: [PostgresValue] = []
-    if let part {
-      condition += " AND \(Self.isListed("$5", "$6"))"
-      further = part.parameters
-    }
-    let (sql, values, asOf, worker) = (Self.statement(and: condition), further, asOf, worker)
+    let (sql, asOf, worker) = (Self.statement(and: condition), asOf, worker)
     // Outlives the attempt: if the session is lost at the commit, the retry releases the checks of the first attempt.
     let read = Mutex<[CheckSubject]>([])
     return try await store.run { session, _ in
@@ -261,7 +248,7 @@ package struct CheckQueue: Sendable {
             [
               .timestamp(asOf.microseconds), .int(Int64(rank.rawValue)), .int(Int64(limit - taken.count)),
               .int(worker.number),
-            ] + values
+            ] + listed
           ).map { try CheckRow($0) }
           taken += rows.sorted { ($0.due?.from ?? asOf, $0.subject.id) < ($1.due?.from ?? asOf, $1.subject.id) }
         }
