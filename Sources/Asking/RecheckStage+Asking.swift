@@ -65,8 +65,7 @@ extension RecheckStage {
     let lane = AskingGate.Lane(app: channel.app.name, side: question.first)
     var attempt =
       check.attempt
-      ?? CheckInProgress.Attempt(
-        trials: RetryBudget(check.row.history, asOf: queue.asOf, isFurther: check.hasFailed))
+      ?? CheckInProgress.Attempt(trials: RetryBudget(check.row.history, asOf: queue.asOf, isFurther: check.hasFailed))
     while true {
       let ended = attempt.trouble.map(Step.answer) ?? .over
       if Task.isCancelled || reasonToEnd(deadline) != nil || gate.isOver(for: lane.app) { return ended }
@@ -90,8 +89,7 @@ extension RecheckStage {
       if case .fault(let fault) = answer.meaning {
         // The shared secret of another app may differ.
         if fault.credential == .sharedSecret, check.statesOtherApp(to: channel.app.bundleId) { return .answer(answer) }
-        switch gate.refuse(
-          fault, app: channel.app.name, id: check.subject.id.text, isSecondAttempt: attempt.wasRefused)
+        switch gate.refuse(fault, app: channel.app.name, id: check.subject.id.text, isSecondAttempt: attempt.wasRefused)
         {
         case .askAgain:
           attempt.wasRefused = true
@@ -131,9 +129,7 @@ extension RecheckStage {
   ) {
     var isRefusedHere = false
     if case .refused = check.judgement { isRefusedHere = true }
-    if let lane = gate.note(
-      answer, permit, isRefusedHere: isRefusedHere, failure: failure, bundleId: app.bundleId)
-    {
+    if let lane = gate.note(answer, permit, isRefusedHere: isRefusedHere, failure: failure, bundleId: app.bundleId) {
       logger.warning(
         "Apple is not answering; requests pause, and single probes continue",
         metadata: ["app": "\(lane.app)", "side": "\(lane.side)"])
@@ -151,9 +147,7 @@ extension RecheckStage {
     guard isNew else { return }
     logger.warning(
       "Apple refused a request, and may refuse others. Refused checks are marked review. \(fault.message)",
-      metadata: [
-        "app": "\(app.name)", "refusal": "\(fault.kind.rawValue)", "about": "\(check.subject.id.text)",
-      ])
+      metadata: ["app": "\(app.name)", "refusal": "\(fault.kind.rawValue)", "about": "\(check.subject.id.text)"])
   }
 
   /// Stores the signed facts of a receipt; the check stays due.

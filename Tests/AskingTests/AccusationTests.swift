@@ -35,9 +35,7 @@ import Testing
         first_seen, opened_at, last_seen)
       VALUES ($1 || coalesce($2, $3), $1, $4, coalesce($2, $3), 'order', $2, $3, 'a reason', $5, $5, $5)
       """,
-      [
-        .text(kind.rawValue), .text(order), .text(receipt), .text(severity.rawValue), .timestamp(opened.microseconds),
-      ])
+      [.text(kind.rawValue), .text(order), .text(receipt), .text(severity.rawValue), .timestamp(opened.microseconds)])
   }
 
   private func accused() async throws -> [String] {

@@ -59,8 +59,7 @@ import Testing
     let summary = try await shop.recheck(channels, limit: .seconds(4), gate: gate(failures: 16))
     #expect(game.asked.count == 4 && scripts[1].asked.count == 20)
     #expect(summary.outcomes == [.unanswered: 4, .verified: 20] && summary.endedEarly != nil)
-    #expect(
-      try await shop.states() == ["pending never_checked 36", "unanswered apple_error 4", "verified 20"])
+    #expect(try await shop.states() == ["pending never_checked 36", "unanswered apple_error 4", "verified 20"])
   }
 
   /// An app whose rate Apple has limited does not block others either.

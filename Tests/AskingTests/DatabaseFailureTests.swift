@@ -50,9 +50,7 @@ import Testing
     // Random, so that no compression makes it fit the index.
     var random = SeededGenerator(seed: 7)
     endless.transactionId = (0..<9_000).map { _ in "\(UInt64.random(in: 0 ... .max, using: &random))" }.joined()
-    answers["7"] = [
-      ChannelAnswer(.genuine(environment: .production, bundleId: "com.example.game", facts: [endless]))
-    ]
+    answers["7"] = [ChannelAnswer(.genuine(environment: .production, bundleId: "com.example.game", facts: [endless]))]
     answers["8"]?[0].appleStatus = 99_999_999_999
     let summary = try await shop.recheck(AnswerScript(answers))
     #expect(summary.endedEarly == nil)

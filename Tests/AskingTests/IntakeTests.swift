@@ -212,9 +212,7 @@ import Testing
           answered_at = $4, last_attempt = $4
         WHERE subject_id = $1
         """,
-        [
-          .text(id.text), .text(receipt.fingerprint), .text(receipt.userId), .timestamp(Self.asOf.microseconds),
-        ])
+        [.text(id.text), .text(receipt.fingerprint), .text(receipt.userId), .timestamp(Self.asOf.microseconds)])
     }
     try await shop.session.executeScript(
       isExchanged

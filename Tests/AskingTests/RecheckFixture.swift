@@ -43,9 +43,7 @@ struct RecheckFixture {
       """
       INSERT INTO sales.orders VALUES ($1, 'user of ' || $1, $2, 'gems', 1, 9.90, 'USD', 'verified', $3, NULL, $4, NULL, $4)
       """,
-      [
-        .text(id), .text(bundleId), .text(transaction), .timestamp((Self.asOf - age).microseconds),
-      ])
+      [.text(id), .text(bundleId), .text(transaction), .timestamp((Self.asOf - age).microseconds)])
   }
 
   func receipt(

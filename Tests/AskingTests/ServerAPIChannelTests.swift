@@ -57,19 +57,13 @@ import Testing
 
   private static let questions: [(String, CheckInProgress, [String])] = [
     ("a signed transaction", receipt(.signed, genuine([fact("1")], isSigned: true)), ["1"]),
-    (
-      "a signed transaction of long ago", receipt(.signed, genuine([fact("1", daysAgo: 300)], isSigned: true)), ["1"]
-    ),
+    ("a signed transaction of long ago", receipt(.signed, genuine([fact("1", daysAgo: 300)], isSigned: true)), ["1"]),
     ("of another app", receipt(.signed, genuine([fact("1")], bundleId: "com.example.other", isSigned: true)), []),
     ("in the sandbox", receipt(.signed, genuine([fact("1", environment: .sandbox)], isSigned: true)), []),
     ("a forged proof", receipt(.signed, .refused(.signatureInvalid)), []),
     ("a claim without IDs", receipt(.app, .claim(UnprovenClaim(why: "unknown", transactionIds: []))), []),
     ("an old receipt", receipt(.transaction, .claim(UnprovenClaim(why: "old", transactionIds: ["7"]))), ["7"]),
-    (
-      "an old receipt of the sandbox",
-      claim.with(\.row.environment, .sandbox),
-      ["7 in the sandbox"]
-    ),
+    ("an old receipt of the sandbox", claim.with(\.row.environment, .sandbox), ["7 in the sandbox"]),
     (
       "purchases that may have been refunded, the newest first",
       receipt(.app, genuine([fact("1", daysAgo: 3), fact("2", daysAgo: 121), fact("3", daysAgo: 2)])), ["3", "1"]
@@ -116,20 +110,11 @@ import Testing
     ("offline facts are stored once", stored(signed), [found("1")], "verified, 1 facts"),
     ("no answer, with signed facts", signed, [silent], "unanswered rate_limited, 1 facts"),
     ("all of several", device, [found("1"), found("2")], "verified, 4 facts"),
-    (
-      "no answer to one of several questions", device, [found("1"), silent], "unanswered rate_limited, 3 facts"
-    ),
-    (
-      "a missing answer outweighs a deleted account", device, [gone, silent],
-      "unanswered rate_limited, 2 facts"
-    ),
+    ("no answer to one of several questions", device, [found("1"), silent], "unanswered rate_limited, 3 facts"),
+    ("a missing answer outweighs a deleted account", device, [gone, silent], "unanswered rate_limited, 2 facts"),
     ("a deleted account", signed, [gone], "review account_gone, 1 facts"),
-    (
-      "a signed transaction that Apple does not know", signed, [unknown], "review contradiction, 1 facts"
-    ),
-    (
-      "still unknown to Apple", asked(signed, .review), [unknown], "review contradiction, 1 facts"
-    ),
+    ("a signed transaction that Apple does not know", signed, [unknown], "review contradiction, 1 facts"),
+    ("still unknown to Apple", asked(signed, .review), [unknown], "review contradiction, 1 facts"),
     (
       "no question needed", receipt(.signed, genuine([fact("1")], bundleId: "x", isSigned: true)), [],
       "verified, 1 facts"
@@ -158,10 +143,7 @@ import Testing
     ),
     ("an old receipt of such an ID", claim, [refused(.requestRefused(code: 4_000_000))], "review apple_error, 0 facts"),
     ("a credential refused for one question", lookup("5"), [refused(.accessRefused)], "review apple_error, 0 facts"),
-    (
-      "a refused credential leaves signed facts", signed, [refused(.accessRefused)],
-      "unanswered apple_error, 1 facts"
-    ),
+    ("a refused credential leaves signed facts", signed, [refused(.accessRefused)], "unanswered apple_error, 1 facts"),
     ("not found", lookup("5"), [unknown], "not_found not_found, 0 facts"),
     ("not found again", asked(lookup("5"), .notFound), [unknown], "not_found not_found, 0 facts"),
     (
@@ -207,8 +189,7 @@ import Testing
     answer.add(SubscriptionAnswer(outcome: try Self.statuses(of: ["1", "9"]), trail: ServerAPITrail()))
     #expect(answer.facts.map(\.transactionId) == ["1", "1"] && answer.furtherFacts.map(\.transactionId) == ["9"])
     var refused = Self.found("1")
-    refused.add(
-      SubscriptionAnswer(outcome: .fault(.requestRefused(code: 4_000_000)), trail: ServerAPITrail()))
+    refused.add(SubscriptionAnswer(outcome: .fault(.requestRefused(code: 4_000_000)), trail: ServerAPITrail()))
     #expect(refused.isFault && refused.furtherFacts.map(\.transactionId) == ["1"])
   }
 

@@ -122,9 +122,7 @@ import Testing
   /// Our secret is not valid for another developer's app, Apple does not accept Xcode's signatures, and a signed
   /// transaction needs no answer.
   @Test func onlyReceiptsThatAppleCanJudgeAreSent() throws {
-    for judgement in [
-      Self.genuine, .refused(.signatureInvalid), .refused(.malformed), Self.unreadable, .noRoots(nil),
-    ] {
+    for judgement in [Self.genuine, .refused(.signatureInvalid), .refused(.malformed), Self.unreadable, .noRoots(nil)] {
       #expect(try channel().questions(about: check(judgement)).count == 1)
     }
     let stranger = GenuineProof(environment: .production, bundleId: "com.example.stranger", facts: [Self.fact])

@@ -157,9 +157,7 @@ package struct SystemicGuard: Sendable {
     return faultMessages
   }
 
-  private func release(
-    _ systemic: [Group: Set<Refusal>], worker: Worker, in store: OpenSession
-  ) async throws {
+  private func release(_ systemic: [Group: Set<Refusal>], worker: Worker, in store: OpenSession) async throws {
     try await CheckTable(policy: settings.duenessPolicy).change(
       where:
         "\(Self.isPending) AND NOT \(Worker.otherWorkersLive) AND c.last_attempt > $2::timestamptz - \(Self.night)",

@@ -16,8 +16,7 @@ package struct Pace: Sendable {
   }
 
   func gate(app: String, side: AppleHost, interface: String, rate: Double?) -> RateGate {
-    RateGate(
-      rate: rate, night: night, shared: rates?.turns(app: app, side: side, interface: interface, rate: rate))
+    RateGate(rate: rate, night: night, shared: rates?.turns(app: app, side: side, interface: interface, rate: rate))
   }
 }
 

@@ -66,8 +66,7 @@ package struct CheckQueue: Sendable {
   package var table: CheckTable { CheckTable(policy: settings.duenessPolicy) }
 
   private var intake: QueueIntake {
-    QueueIntake(
-      store: store, source: source, settings: settings, asOf: asOf, isPastAudit: isPastAudit, table: table)
+    QueueIntake(store: store, source: source, settings: settings, asOf: asOf, isPastAudit: isPastAudit, table: table)
   }
 
   /// Adds the shop's new and changed rows. Returns how many checks are new, moved or judged again.
@@ -333,9 +332,7 @@ package struct CheckQueue: Sendable {
         AND \(EvidenceTable.isCredible("e"))
       ORDER BY transaction_id, stated_at DESC, environment
       """,
-      [
-        .textArray(ids), .timestamp((asOf - settings.staleAfter).microseconds), .timestamp(asOf.microseconds),
-      ])
+      [.textArray(ids), .timestamp((asOf - settings.staleAfter).microseconds), .timestamp(asOf.microseconds)])
     var reported: [String: ReportedTransaction] = [:]
     for row in rows {
       guard let environment = AppleEnvironment(rawValue: try row.text(1)),

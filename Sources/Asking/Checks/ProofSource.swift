@@ -260,9 +260,7 @@ package struct ProofSource: Sendable {
     return Set(try rows.map { Identifier(try $0.text(0)) }).intersection(ids)
   }
 
-  func listed(
-    _ selection: Selection, onlyBundleId: String?
-  ) async throws -> ListedProofs {
+  func listed(_ selection: Selection, onlyBundleId: String?) async throws -> ListedProofs {
     var parameters: [PostgresValue] = []
     var conditions: [String] = []
     func add(_ value: String, _ condition: (String) -> String) {

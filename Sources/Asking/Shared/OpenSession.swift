@@ -54,8 +54,7 @@ package actor OpenSession {
         case .reopen:
           let since = lostSince ?? .now
           if lostSince == nil, waitLimit > .zero {
-            logger?.warning(
-              "the database cannot be reached; waiting up to \(waitLimit.components.seconds) s: \(error)")
+            logger?.warning("the database cannot be reached; waiting up to \(waitLimit.components.seconds) s: \(error)")
           }
           lostSince = since
           if .now - since >= waitLimit { throw error }

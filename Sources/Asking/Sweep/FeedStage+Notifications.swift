@@ -117,9 +117,7 @@ extension FeedStage {
         }
         note(answer.trail, of: app)
         // A notification that does not verify is passed over. The overlap of the next sweep reads it again.
-        if try await keep(
-          answer.unverifiable, of: app.bundleId, cursor.type, isMarkedSkipped: !answer.isDisbelieved)
-        {
+        if try await keep(answer.unverifiable, of: app.bundleId, cursor.type, isMarkedSkipped: !answer.isDisbelieved) {
           shared.values.withLock { $0.summary.hasSkipped = true }
         }
         let before = cursor

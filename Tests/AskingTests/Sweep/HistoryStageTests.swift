@@ -206,8 +206,7 @@ import Testing
     var first = try history([.sale("t1", signed: asOf + .hours(1))], revision: "r1", .pageLimit)
     first.refused = 1
     feed.apple.reply(first, about: "t1", after: nil)
-    feed.apple.reply(
-      try history([.sale("t3", signed: asOf + .hours(1))], revision: "r2"), about: "t1", after: "r1")
+    feed.apple.reply(try history([.sale("t3", signed: asOf + .hours(1))], revision: "r2"), about: "t1", after: "r1")
     feed.apple.reply(try history([], revision: "s1"), about: "t2", after: nil)
     #expect(try await read(["t1", "t2"], asOf).isShort)
     #expect(feed.apple.historyRequests.sorted() == ["t1 -", "t1 r1", "t2 -"])

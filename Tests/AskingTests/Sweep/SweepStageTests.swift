@@ -106,8 +106,7 @@ import Testing
     #expect(try await feed.value("SELECT count(revocation_withdrawn_at) FROM night_audit.transactions") == "1")
     let derived = try await feed.session.withConnection { try Rebuild.run(isRepairing: false, on: $0) }
     // The sweep belongs to no recorded run.
-    #expect(
-      derived.transactions == 2 && derived.missingTransactions + derived.differentTransactions == 0, "\(derived)")
+    #expect(derived.transactions == 2 && derived.missingTransactions + derived.differentTransactions == 0, "\(derived)")
   }
 
   @Test func aSweepThatWasKilledGoesOnWhereItWas() async throws {
