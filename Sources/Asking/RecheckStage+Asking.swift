@@ -21,7 +21,7 @@ extension RecheckStage {
       }
       switch await put(question, of: &check, to: channel, deadline: deadline) {
       case .answer(let answer):
-        check.attempt = nil
+        check.attempts = nil
         check.answers.append(answer)
         if !isOne, !answer.facts.isEmpty || !answer.furtherFacts.isEmpty {
           var part = check.result(.pending, .neverChecked, channel: .serverApi)
@@ -63,11 +63,9 @@ extension RecheckStage {
     deadline: ContinuousClock.Instant
   ) async -> Step {
     let lane = AskingGate.Lane(app: channel.app.name, side: question.first)
-    var attempt =
-      check.attempt
-      ?? CheckInProgress.Attempt(trials: RetryBudget(check.row.history, asOf: queue.asOf, isFurther: check.hasFailed))
+    var attempts = check.attempts ?? RetryBudget(check.row.history, asOf: queue.asOf, isFurther: check.hasFailed)
     while true {
-      let ended = attempt.trouble.map(Step.answer) ?? .over
+      let ended = attempts.trouble.map(Step.answer) ?? .over
       if Task.isCancelled || reasonToEnd(deadline) != nil || gate.isOver(for: lane.app) { return ended }
       if channel.isRateLimited(on: lane.side) { return .waits(lane) }
       let permit: AskingGate.Permit
@@ -84,16 +82,17 @@ extension RecheckStage {
         // Apple has become silent before the question's turn, or may no longer be asked.
         continue
       }
-      let failure = attempt.trials.meaning(on: gate.condition(of: lane))
+      let failure = attempts.meaning(on: gate.condition(of: lane))
       note(answer, about: check, failure: failure, permit: permit, app: channel.app)
       if case .fault(let fault) = answer.meaning {
         // The shared secret of another app may differ.
         if fault.credential == .sharedSecret, check.statesOtherApp(to: channel.app.bundleId) { return .answer(answer) }
-        switch gate.refuse(fault, app: channel.app.name, id: check.subject.id.text, isSecondAttempt: attempt.wasRefused)
+        switch gate.refuse(
+          fault, app: channel.app.name, id: check.subject.id.text, isSecondAttempt: attempts.wasRefused)
         {
         case .askAgain:
-          attempt.wasRefused = true
-          check.attempt = attempt
+          attempts.wasRefused = true
+          check.attempts = attempts
           await channel.renewCredential()
           continue
         case .park:
@@ -102,20 +101,20 @@ extension RecheckStage {
         case .endApp: return .over
         }
       }
-      let isOutage = attempt.trials.fail(on: gate.condition(of: lane))
-      guard attempt.trials.hasRetriesLeft, answer.isWorthRetrying(inOutage: isOutage), reasonToEnd(deadline) == nil
+      let isOutage = attempts.fail(on: gate.condition(of: lane))
+      guard attempts.hasRetriesLeft, answer.isWorthRetrying(inOutage: isOutage), reasonToEnd(deadline) == nil
       else {
         return .answer(answer)
       }
-      attempt.trouble = answer
-      check.attempt = attempt
+      attempts.trouble = answer
+      check.attempts = attempts
       if answer.silence?.reason == .rateLimited,
         let side = [lane.side, lane.side.other].first(where: channel.isRateLimited)
       {
         return .waits(AskingGate.Lane(app: lane.app, side: side))
       }
       let pause = Backoff(base: .milliseconds(200), cap: .seconds(2)).delay(
-        attempt: max(attempt.trials.count, 1), random: .random(in: 0..<1))
+        attempt: max(attempts.count, 1), random: .random(in: 0..<1))
       // Backs off from a server in trouble. A cancelled wait keeps the answer.
       guard (try? await Task.sleep(for: pause)) != nil else { return .answer(answer) }
       // In an outage the question waits with all others.

@@ -10,6 +10,10 @@ struct RetryBudget {
   static let waitLimit = Duration.seconds(600)
 
   private(set) var count = 0
+  /// The last failure.
+  var trouble: ChannelAnswer?
+  /// True if the credential was refused. The question is then asked again with a new one.
+  var wasRefused = false
   private let hasFailedBefore: Bool
   /// True if another question of the proof has used up its tries; this one then has one try.
   private let isFurther: Bool

@@ -115,8 +115,7 @@ import Testing
   @Test func aBegunCheckReturnsWhole() {
     var script = Transcript()
     var begun = check("begun")
-    begun.attempt = CheckInProgress.Attempt(
-      trials: RetryBudget(begun.row.history, asOf: RecheckFixture.asOf, isFurther: false))
+    begun.attempts = RetryBudget(begun.row.history, asOf: RecheckFixture.asOf, isFurther: false)
     _ = script.ask([check("begun"), check("other")])
     _ = script.actions(after: .ended(begun, .waits(begun, silent)))
     _ = script.actions(after: .took([]))

@@ -29,6 +29,30 @@ import Testing
     for table in ["answers", "evidence"] { #expect(try await shop.count(table) == 200) }
   }
 
+  /// A task that notices the loss late does not close the session that another task has opened meanwhile.
+  @Test func aSessionThatIsLostForTwoTasksIsOpenedOnceMore() async throws {
+    let opened = Counter()
+    let session = OpenSession { [shop] in
+      opened.add(1)
+      return try await shop.connect()
+    }
+    let (begun, begin) = AsyncStream.makeStream(of: Void.self)
+    let (ended, end) = AsyncStream.makeStream(of: Void.self)
+    async let late: Int64 = session.run { connection, isRetry in
+      if !isRetry {
+        begin.finish()
+        for await _ in ended {}
+      }
+      return try await connection.execute("SELECT 1::bigint").single().int64(0)
+    }
+    for await _ in begun {}
+    try await shop.endSessions()
+    try await session.execute("SELECT 1")
+    end.finish()
+    let value = try await late
+    #expect(value == 1 && opened.value == 2)
+  }
+
   @Test func waitingForTheDatabaseIsLoggedOnce() async throws {
     let attempts = Counter()
     let logged = Mutex<[String]>([])

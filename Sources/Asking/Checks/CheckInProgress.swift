@@ -28,13 +28,7 @@ package struct CheckInProgress: Sendable {
   var reported: [String: ReportedTransaction] = [:]
   var answers: [ChannelAnswer] = []
   /// The attempts at the next question; nil before the first one.
-  var attempt: Attempt?
-
-  struct Attempt: Sendable {
-    var trials: RetryBudget
-    var trouble: ChannelAnswer?
-    var wasRefused = false
-  }
+  var attempts: RetryBudget?
 
   package init(row: CheckRow) { self.row = row }
 
@@ -106,7 +100,7 @@ package struct CheckInProgress: Sendable {
   var hasFailed: Bool { answers.contains { $0.silence != nil } }
 
   /// True if Apple was asked in this run.
-  var isBegun: Bool { attempt != nil || answers.contains { $0.statedAt == nil } }
+  var isBegun: Bool { attempts != nil || answers.contains { $0.statedAt == nil } }
 
   /// The answer to a question, taken from a recent statement about the same transaction and app. A notification answers
   /// look-ups only, because a missing refund notification proves nothing about a receipt. An unverifiable receipt is
