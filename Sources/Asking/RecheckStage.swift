@@ -242,7 +242,7 @@ package struct RecheckStage: Sendable {
       guard await addQuestions(to: &check, isAsking: !isOffline) else { continue }
       if !check.questions.contains(where: \.carriesPayload) {
         // The payload is judged and not sent, so memory need not hold it.
-        (check.payload, check.payloadBytes) = (nil, 0)
+        (check.payload, check.shop.payloadBytes) = (nil, 0)
       }
       for case .transaction(let id) in check.questions.map(\.matter) { ids.insert(id) }
       asked.append(check)

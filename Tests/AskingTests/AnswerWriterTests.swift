@@ -47,7 +47,7 @@ import Testing
     let row = try await shop.session.execute(
       "SELECT \(CheckRow.columns) FROM night_audit.receipt_checks c WHERE c.subject_id = $1", [.text(receipt)])
     var check = CheckInProgress(row: try CheckRow(try row.single()))
-    check.orderId = Identifier("o" + receipt.dropFirst())
+    check.shop.orderId = Identifier("o" + receipt.dropFirst())
     check.kind = .app
     var result = CheckResult(of: check, outcome, outcome == .unanswered ? .unreachable : nil, channel: .serverApi)
     result.app = "com.example.game"
@@ -163,7 +163,7 @@ import Testing
       var results: [CheckResult] = []
       for number in 1...count {
         var answer = try await result("r\(number)", [fact("t\(number)", signed: asOf - .days(Int64(2 - night)))])
-        answer.check.statedTransactionId = "t\(number)"
+        answer.check.shop.statedTransactionId = "t\(number)"
         results.append(answer)
       }
       let before = try await own.withConnection { $0.waits }

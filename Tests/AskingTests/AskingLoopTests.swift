@@ -60,7 +60,7 @@ import Testing
     let subject = CheckSubject(kind: .receipt, id: id)
     let dated = RecheckFixture.asOf
     var check = CheckInProgress(row: CheckRow(subject: subject, history: CheckHistory(dated: dated, knownSince: dated)))
-    check.payloadBytes = bytes
+    check.shop.payloadBytes = bytes
     return check
   }
 

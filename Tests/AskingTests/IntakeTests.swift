@@ -89,7 +89,7 @@ import Testing
     let source = try await shop.queue().source
     func fingerprint() async throws -> ProofFingerprint {
       let described = try await source.describe(["r"])
-      return ProofFingerprint(try #require(described["r"]).fingerprint)
+      return ProofFingerprint(try #require(described["r"]?.fingerprint))
     }
     let first = try await fingerprint()
     try await shop.session.execute("UPDATE sales.orders SET transaction_id = '1'")
@@ -145,7 +145,7 @@ import Testing
       var remembered: Set<String> = []
       for row in known {
         var check = CheckInProgress(row: row)
-        check.fingerprint = described[row.subject.id]?.fingerprint
+        check.shop.fingerprint = described[row.subject.id]?.fingerprint
         check.kind = .app
         check.judgement = .noRoots(nil)
         if check.isKnownToApple { remembered.insert(row.subject.id.text) }
@@ -253,12 +253,12 @@ import Testing
     let source = try await shop.queue().source
     let described = try await source.describe(rows.keys.map { Identifier($0) })
     #expect(described.values.allSatisfy { $0.orderId == "x" })
-    let payloads = try await source.payloads(described.mapValues(\.fingerprint))
+    let payloads = try await source.payloads(described.compactMapValues(\.fingerprint))
     #expect(payloads.count == 4)
     for (id, payload) in payloads where id != "alike" { #expect(payload == "b", "\(id)") }
     // A payload that was changed in the meantime is not returned.
     try await shop.session.executeScript("UPDATE sales.receipts SET payload = 'changed'")
-    #expect(try await source.payloads(described.mapValues(\.fingerprint)).isEmpty)
+    #expect(try await source.payloads(described.compactMapValues(\.fingerprint)).isEmpty)
   }
 
   /// A server without an encoding accepts bytes that are no UTF-8.
@@ -297,7 +297,7 @@ import Testing
     #expect(taken.withLock { $0.sorted() } == ["name", "sound"])
     let described = try await source.describe(["bytes", "order", "sound"])
     #expect(described.mapValues(\.statedTransactionId) == ["bytes": nil, "sound": "1"])
-    let payloads = try await source.payloads(described.mapValues(\.fingerprint))
+    let payloads = try await source.payloads(described.compactMapValues(\.fingerprint))
     #expect(payloads == ["bytes": "", "sound": "payload"])
     var selection = Selection()
     selection.userId = "u"
@@ -349,7 +349,7 @@ import Testing
     let queue = try await shop.queue()
     let source = queue.source
     let described = try await source.describe(["twin", "TWIN", "unknown"])
-    let payloads = try await source.payloads(described.mapValues(\.fingerprint))
+    let payloads = try await source.payloads(described.compactMapValues(\.fingerprint))
     #expect(payloads == ["twin": "payload of twin", "TWIN": "payload of TWIN"])
     #expect(described.mapValues(\.orderId) == ["twin": "twin", "TWIN": "TWIN"])
     #expect(described.mapValues(\.statedTransactionId) == ["twin": "1", "TWIN": "2"])

@@ -34,7 +34,7 @@ import Testing
   private static func check(_ subject: CheckSubject) -> CheckInProgress {
     var check = CheckInProgress(
       row: CheckRow(subject: subject, history: CheckHistory(dated: asOf - .days(2), knownSince: asOf - .days(2))))
-    check.orderId = "o1"
+    check.shop.orderId = "o1"
     return check
   }
 
@@ -70,7 +70,7 @@ import Testing
     ),
     (
       "the stated purchase first, whatever its age",
-      receipt(.app, genuine([fact("1"), fact("2", daysAgo: 121)])).with(\.statedTransactionId, "2"), ["2", "1"]
+      receipt(.app, genuine([fact("1"), fact("2", daysAgo: 121)])).with(\.shop.statedTransactionId, "2"), ["2", "1"]
     ),
     (
       "no more than a hundred", receipt(.app, genuine((1...130).map { fact("\($0)", daysAgo: Int64($0 % 110)) })),
@@ -132,7 +132,8 @@ import Testing
       "unanswered rate_limited, 0 facts"
     ),
     (
-      "an old receipt with an unknown ID, of a later order", claim.with(\.orderCreatedAt, asOf - .hours(1)), [unknown],
+      "an old receipt with an unknown ID, of a later order", claim.with(\.shop.orderCreatedAt, asOf - .hours(1)),
+      [unknown],
       "not_found not_found_yet, 0 facts"
     ),
     ("a look-up", lookup("5"), [found("5")], "verified, 1 facts"),

@@ -35,7 +35,7 @@ import Testing
     check.kind = .app
     check.judgement = judgement
     check.row.history.attempts = Int32(attempts)
-    (check.row.containedCount, check.row.fingerprint, check.fingerprint) = (containedCount, before, now)
+    (check.row.containedCount, check.row.fingerprint, check.shop.fingerprint) = (containedCount, before, now)
     return check
   }
 

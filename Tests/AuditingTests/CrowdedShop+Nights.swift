@@ -104,7 +104,7 @@ extension CrowdedShop {
       var check = CheckInProgress(
         row: CheckRow(subject: CheckSubject(kind: .receipt, id: receipt.receiptId), history: history))
       let state = receipt.state
-      (check.orderId, check.kind) = (receipt.orderId, state.kind)
+      (check.shop.orderId, check.kind) = (receipt.orderId, state.kind)
       var result = CheckResult(of: check, state.outcome, state.reason, channel: .verifyReceipt)
       (result.environment, result.bundleId) = (state.environment, state.bundleId)
       result.signedTransactionId = state.signedTransactionId?.text

@@ -142,11 +142,11 @@ package struct AnswerWriter: Sendable {
     let isOffline = result.channel == .offline
     // A missing answer leaves the pending refusal undecided, and does not answer for a new payload.
     if result.outcome == .unanswered {
-      row.fingerprint = row.fingerprint ?? result.check.fingerprint
+      row.fingerprint = row.fingerprint ?? result.check.shop.fingerprint
       row.history.note(result.outcome, reason: result.reason, isOffline: isOffline, asOf: asOf)
       return (row, AnswerCount(isFirst: false))
     }
-    row.fingerprint = result.check.fingerprint ?? row.fingerprint
+    row.fingerprint = result.check.shop.fingerprint ?? row.fingerprint
     let refusal = result.refusal(bundleIds: settings.apps.map(\.bundleId))
     let count = earlier.count(result.outcome, refusal: refusal, denial: result.denial, asOf: asOf)
     if let refusal, let since = count.pendingSince {
@@ -171,9 +171,9 @@ package struct AnswerWriter: Sendable {
   private func candidate(_ result: CheckResult) -> PendingLookups.Candidate? {
     // The content of a signed list is known, whether or not Apple has answered about each of its transactions.
     guard result.subject.kind == .receipt, result.outcome != .unanswered || result.containedCount > 0,
-      let orderId = result.check.orderId,
-      let named = result.check.statedTransactionId, !named.isEmpty,
-      let bundleId = result.check.bundleId ?? (settings.apps.count == 1 ? settings.apps[0].bundleId : nil)
+      let orderId = result.check.shop.orderId,
+      let named = result.check.shop.statedTransactionId, !named.isEmpty,
+      let bundleId = result.check.shop.bundleId ?? (settings.apps.count == 1 ? settings.apps[0].bundleId : nil)
     else { return nil }
     let history = result.check.row.history
     let refusal = result.refusal(bundleIds: settings.apps.map(\.bundleId))
@@ -182,7 +182,7 @@ package struct AnswerWriter: Sendable {
       && result.facts.contains { $0.transactionId == named }
     return PendingLookups.Candidate(
       orderId: orderId, bundleId: bundleId, transactionId: named,
-      dated: result.check.orderCreatedAt ?? history.dated, isUrgent: history.isUrgent,
+      dated: result.check.shop.orderCreatedAt ?? history.dated, isUrgent: history.isUrgent,
       settledBy: isSettled ? result.subject.id : nil)
   }
 
@@ -245,7 +245,8 @@ package struct AnswerWriter: Sendable {
         .intArray(results.map { $0.appleStatus.flatMap(Int32.init(exactly:)).map(Int64.init) }),
         .bool(areAnswers), .timestampArray(results.map { $0.check.row.attemptWhenRead?.microseconds }),
         .timestamp(asOf.microseconds), .boolArray(results.map(\.isUnproven)),
-        .textArray(results.map { $0.check.userId?.storable }), .textArray(results.map { $0.failedCheck?.storable }),
+        .textArray(results.map { $0.check.shop.userId?.storable }),
+        .textArray(results.map { $0.failedCheck?.storable }),
       ])
   }
 

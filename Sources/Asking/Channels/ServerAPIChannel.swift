@@ -55,7 +55,7 @@ package struct ServerAPIChannel: AppleChannel {
     case (.receipt, .genuine(let proof)):
       // Apple does not answer about another app's purchases, and no money moves in the sandbox.
       guard proof.bundleId == bundleId, proof.environment == .production else { return [] }
-      return ids(of: proof, named: check.statedTransactionId, policy: policy).map {
+      return ids(of: proof, named: check.shop.statedTransactionId, policy: policy).map {
         Question(.transaction(id: $0), first: .production)
       }
     case (.receipt, .claim(let claim)):
@@ -138,7 +138,7 @@ package struct ServerAPIChannel: AppleChannel {
       return denied
     }
     // As in the verdict, because a shop may have written the order after its receipt came.
-    let claimed = max(check.row.history.dated, check.orderCreatedAt ?? check.row.history.dated)
+    let claimed = max(check.row.history.dated, check.shop.orderCreatedAt ?? check.row.history.dated)
     let isYoung = policy.asOf - claimed <= policy.notFoundGrace
     return check.result(.notFound, isYoung ? .notFoundYet : .notFound, channel: .serverApi)
   }

@@ -6,17 +6,7 @@ import Reconciliation
 package struct CheckInProgress: Sendable {
   /// The row as leased. No other worker changes it meanwhile.
   package var row: CheckRow
-  package var orderId: Identifier?
-  /// The app stated on the order.
-  package var bundleId: String?
-  /// The transaction ID stated on the order.
-  package var statedTransactionId: String?
-  package var orderCreatedAt: Instant?
-  /// The user of the order, or the sender of a receipt without an order.
-  package var userId: String?
-  package var productId: String?
-  package var fingerprint: String?
-  var payloadBytes = 0
+  package var shop = ProofDescription()
   /// A receipt as the client sent it. Never logged.
   package var payload: String?
   package var kind: ReceiptKind?
@@ -50,8 +40,8 @@ package struct CheckInProgress: Sendable {
 
   /// True if the last answer was about this payload. Apple judges payloads, whatever the order states.
   var hasAnsweredPayload: Bool {
-    guard let fingerprint, let before = row.fingerprint else { return fingerprint == row.fingerprint }
-    return ProofFingerprint(fingerprint).isOfSamePayload(as: ProofFingerprint(before))
+    guard let now = shop.fingerprint, let before = row.fingerprint else { return shop.fingerprint == row.fingerprint }
+    return ProofFingerprint(now).isOfSamePayload(as: ProofFingerprint(before))
   }
 
   /// True if Apple would contradict itself by denying the proof: it has signed it, or accepted it before.

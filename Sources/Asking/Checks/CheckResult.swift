@@ -44,11 +44,11 @@ package struct CheckResult: Sendable {
   package var subject: CheckSubject { check.subject }
 
   func refusal(bundleIds: [String]) -> Refusal? {
-    let expected = check.bundleId.map { [$0] } ?? bundleIds
+    let expected = check.shop.bundleId.map { [$0] } ?? bundleIds
     return Refusal(
       outcome, reason: reason, provenBundleId: bundleId, expectedBundleIds: expected,
-      provenIds: signedTransactionId == nil ? [] : containedIds.sorted(), namedId: check.statedTransactionId,
-      provenProductId: provenProductId ?? lookedUpProductId, orderedProductId: check.productId)
+      provenIds: signedTransactionId == nil ? [] : containedIds.sorted(), namedId: check.shop.statedTransactionId,
+      provenProductId: provenProductId ?? lookedUpProductId, orderedProductId: check.shop.productId)
   }
 
   /// The looked-up product; nil for a subscription's original, whose periods may have other products.

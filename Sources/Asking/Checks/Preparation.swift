@@ -34,27 +34,22 @@ struct Preparation: Sendable {
     let described = try await queue.source.describe(
       rows.filter { $0.subject.kind == .receipt }.map(\.subject.id))
     let orders = try await queue.source.described(
-      orders: Set(rows.filter { $0.subject.kind == .lookup }.compactMap(\.orderId?.text)))
+      orders: Set(rows.filter { $0.subject.kind == .lookup }.compactMap(\.orderId)))
     var taken: [CheckInProgress] = []
     var gone: [CheckRow] = []
     for row in rows {
       var check = CheckInProgress(row: row)
       switch row.subject.kind {
       case .lookup:
-        check.bundleId = row.subject.lookedUp.bundleId
-        let order = row.orderId.flatMap { orders[$0.text] }
-        (check.userId, check.productId) = (order?.userId, order?.productId)
+        check.shop.bundleId = row.subject.lookedUp.bundleId
+        let order = row.orderId.flatMap { orders[$0] }
+        (check.shop.userId, check.shop.productId) = (order?.userId, order?.productId)
       case .receipt:
         guard let receipt = described[row.subject.id] else {
           gone.append(row)
           continue
         }
-        check.orderId = receipt.orderId
-        check.bundleId = receipt.bundleId
-        check.statedTransactionId = receipt.statedTransactionId
-        check.orderCreatedAt = receipt.orderCreatedAt
-        (check.userId, check.productId) = (receipt.userId, receipt.productId)
-        (check.fingerprint, check.payloadBytes) = (receipt.fingerprint, receipt.payloadBytes)
+        check.shop = receipt
       }
       taken.append(check)
     }
@@ -76,7 +71,7 @@ struct Preparation: Sendable {
 
   /// Reads and judges the payloads of checks, without receipts that the shop has deleted or changed meanwhile.
   func read(_ next: [CheckInProgress]) async throws -> [CheckInProgress] {
-    let described = next.compactMap { check in check.fingerprint.map { (check.subject.id, $0) } }
+    let described = next.compactMap { check in check.shop.fingerprint.map { (check.subject.id, $0) } }
     let payloads = try await queue.source.payloads(Dictionary(uniqueKeysWithValues: described))
     var read: [CheckInProgress] = []
     var gone: [CheckRow] = []
@@ -98,7 +93,7 @@ struct Preparation: Sendable {
   /// The channel of the receipt's app, else of the order's app, else the first one. A receipt of none of several apps
   /// is asked about with the first, because Apple's answer contains the bundle ID.
   func channel(for check: CheckInProgress) -> (any AppleChannel)? {
-    let named = check.known.map(\.bundleId) + [check.genuine?.bundleId, check.bundleId]
+    let named = check.known.map(\.bundleId) + [check.genuine?.bundleId, check.shop.bundleId]
     for bundleId in named {
       if let channel = channels.first(where: { $0.app.bundleId == bundleId }) { return channel }
     }

@@ -29,21 +29,24 @@ struct ProofFingerprint: Sendable {
   }
 }
 
+/// What the shop recorded about a proof and its order.
+package struct ProofDescription: Sendable {
+  package var orderId: Identifier?
+  /// The app stated on the order.
+  package var bundleId: String?
+  /// The transaction ID stated on the order.
+  package var statedTransactionId: String?
+  package var orderCreatedAt: Instant?
+  /// The user of the order, or else the sender of the receipt.
+  package var userId: String?
+  package var productId: String?
+  var payloadBytes = 0
+  /// Of a receipt, with its order's app and stated transaction ID.
+  package var fingerprint: String?
+}
+
 /// Reads the shop's receipts and orders on its own connection, without joins to night-audit's tables.
 package struct ProofSource: Sendable {
-  struct Described: Sendable {
-    var id: Identifier
-    var orderId: Identifier?
-    var bundleId: String?
-    var statedTransactionId: String?
-    var orderCreatedAt: Instant?
-    /// The user of the order, or else the sender of the receipt.
-    var userId: String?
-    var productId: String?
-    var payloadBytes: Int
-    var fingerprint: String
-  }
-
   let session: OpenSession
   let sales: SalesRows
   private var schema: String { sales.schema }
@@ -145,70 +148,58 @@ package struct ProofSource: Sendable {
 
   /// Describes receipts by ID; deleted ones are missing. Of several rows with one ID, the audit's choice counts. Orders
   /// are read first, because the relations of a cluster may lie on different hosts.
-  func describe(_ ids: [Identifier]) async throws -> [Identifier: Described] {
+  func describe(_ ids: [Identifier]) async throws -> [Identifier: ProofDescription] {
     if ids.isEmpty { return [:] }
     let orderIds = try await session.execute(
       """
       SELECT DISTINCT r.order_id::text COLLATE "C" FROM \(schema).receipts r
       WHERE \(Self.isAmong("$1", "r.receipt_id")) AND r.order_id IS NOT NULL
       """, [.textArray(ids.map(\.text))]
-    ).compactMap { try $0.isText(0) ? try $0.text(0) : nil }
+    ).compactMap { try $0.isText(0) ? try $0.id(0) : nil }
     let described = try await described(orders: Set(orderIds))
     let orders = described.values
     let rows = try await session.execute(
       """
-      SELECT r.receipt_id::text, r.order_id::text, o.bundle_id, o.transaction_id,
-        coalesce(octet_length(r.payload::text), 0), \(Self.fingerprint) AS fingerprint, o.created_at, r.user_id::text
+      SELECT r.receipt_id::text, r.order_id::text, coalesce(octet_length(r.payload::text), 0),
+        \(Self.fingerprint) AS fingerprint, r.user_id::text
       FROM \(schema).receipts r LEFT JOIN unnest($2::text[], $3::text[], $4::text[], $5::timestamptz[])
         AS o (order_id, bundle_id, transaction_id, created_at) ON o.order_id = r.order_id::text COLLATE "C"
       WHERE \(Self.isAmong("$1", "r.receipt_id")) AND \(Self.isSound)
       ORDER BY \(SalesRows.receiptPrecedence), fingerprint
       """,
       [
-        .textArray(ids.map(\.text)), .textArray(orders.map(\.id)), .textArray(orders.map(\.bundleId)),
-        .textArray(orders.map(\.named)), .timestampArray(orders.map(\.createdAt)),
+        .textArray(ids.map(\.text)), .textArray(orders.map { $0.orderId?.text }), .textArray(orders.map(\.bundleId)),
+        .textArray(orders.map(\.statedTransactionId)), .timestampArray(orders.map { $0.orderCreatedAt?.microseconds }),
       ])
     let asked = Set(ids)
-    var found: [Identifier: Described] = [:]
+    var found: [Identifier: ProofDescription] = [:]
     for row in rows where try row.isText(1) {
       let id = Identifier(try row.text(0))
       if found[id] != nil || !asked.contains(id) { continue }
-      let order = try row.optionalText(1).flatMap { described[$0] }
-      let sender = try row.isText(7) ? try row.optionalText(7) : nil
-      found[id] = Described(
-        id: id, orderId: try row.optionalText(1).map { Identifier($0) }, bundleId: try row.optionalText(2),
-        statedTransactionId: try row.optionalText(3),
-        orderCreatedAt: try row.optionalTimestamp(6).map { Instant(microseconds: $0) },
-        userId: order?.userId ?? sender, productId: order?.productId,
-        payloadBytes: Int(try row.int32(4)), fingerprint: try row.text(5))
+      var receipt = try row.optionalId(1).flatMap { described[$0] } ?? ProofDescription()
+      receipt.orderId = try row.optionalId(1)
+      (receipt.payloadBytes, receipt.fingerprint) = (Int(try row.int32(2)), try row.text(3))
+      if receipt.userId == nil, try row.isText(4) { receipt.userId = try row.optionalText(4) }
+      found[id] = receipt
     }
     return found
   }
 
-  struct DescribedOrder: Sendable {
-    var id: String
-    var bundleId: String?
-    var named: String?
-    var createdAt: Int64?
-    var userId: String?
-    var productId: String?
-  }
-
-  func described(orders ids: Set<String>) async throws -> [String: DescribedOrder] {
+  func described(orders ids: Set<Identifier>) async throws -> [Identifier: ProofDescription] {
     if ids.isEmpty { return [:] }
     let rows = try await session.execute(
       """
       SELECT o.order_id::text, \(Self.bundleId), \(SalesRows.statedTransaction),
         CASE WHEN o.created_at \(Self.calendar) THEN o.created_at END, o.user_id::text, o.product_id::text
       FROM \(schema).orders o WHERE \(Self.isAmong("$1", "o.order_id"))
-      """, [.textArray(ids.sorted())])
-    var orders: [String: DescribedOrder] = [:]
+      """, [.textArray(ids.sorted().map(\.text))])
+    var orders: [Identifier: ProofDescription] = [:]
     for row in rows where try row.areTexts(0, 1, 2, 4, 5) {
-      let id = try row.text(0)
+      let id = try row.id(0)
       if orders[id] != nil { continue }
-      orders[id] = DescribedOrder(
-        id: id, bundleId: try row.optionalText(1), named: try row.optionalText(2),
-        createdAt: try row.optionalTimestamp(3), userId: try row.optionalText(4), productId: try row.optionalText(5))
+      orders[id] = ProofDescription(
+        orderId: id, bundleId: try row.optionalText(1), statedTransactionId: try row.optionalText(2),
+        orderCreatedAt: try row.optionalInstant(3), userId: try row.optionalText(4), productId: try row.optionalText(5))
     }
     return orders
   }

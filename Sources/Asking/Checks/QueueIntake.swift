@@ -143,8 +143,7 @@ struct QueueIntake: Sendable {
     var replaced: [Identifier] = []
     var replacedOfUsers: [ReplacedReceipt] = []
     for row in known {
-      guard let described = now[row.id] else { continue }
-      let fingerprint = ProofFingerprint(described.fingerprint)
+      guard let fingerprint = now[row.id]?.fingerprint.map(ProofFingerprint.init) else { continue }
       if fingerprint.isOfSamePayload(as: row.fingerprint) { continue }
       replaced.append(row.id)
       if let userId = row.userId, let payload = fingerprint.payloadText {
@@ -261,16 +260,16 @@ struct QueueIntake: Sendable {
       last = newest.id
       let now = try await source.describe(known.map(\.id))
       let mended = known.filter { row in
-        guard let now = now[row.id] else { return false }
-        return !ProofFingerprint(now.fingerprint).isSame(as: ProofFingerprint(row.fingerprint))
+        guard let now = now[row.id]?.fingerprint else { return false }
+        return !ProofFingerprint(now).isSame(as: ProofFingerprint(row.fingerprint))
       }.map(\.id)
       if mended.isEmpty { continue }
       count += try await table.change(receipts: mended, in: store) { row in
         var check = CheckInProgress(row: row)
-        check.fingerprint = now[row.subject.id]?.fingerprint
+        check.shop.fingerprint = now[row.subject.id]?.fingerprint
         if row.history.impliesAcceptance, check.hasAnsweredPayload {
           // Apple has already accepted this payload; the changed order does not matter.
-          row.fingerprint = check.fingerprint
+          row.fingerprint = check.shop.fingerprint
         } else {
           row.renew(asOf: asOf)
         }

@@ -109,7 +109,7 @@ struct AskingLoop {
     // At the end all checks leave the lists, because each one records its failed attempts.
     let places: (AskingGate.Lane) -> Int = hasEnded ? { _ in .max } : world.places
     for check in lists.leave(places) {
-      budget.add(check.payloadBytes)
+      budget.add(check.shop.payloadBytes)
       ready.append(check)
     }
     if ready.isEmpty, taken.isEmpty, !hasEnded {
@@ -152,11 +152,11 @@ struct AskingLoop {
       // A worker that has given up on its own checks must not take over other workers' checks.
       demanded = isOffline || !isAllSettled ? Action.finish(isContinuedByOthers: false) : .look
     case .read(let checks):
-      budget.add(checks.reduce(0) { $0 + $1.payloadBytes } - reading.reduce(0) { $0 + $1.payloadBytes })
+      budget.add(checks.reduce(0) { $0 + $1.shop.payloadBytes } - reading.reduce(0) { $0 + $1.shop.payloadBytes })
       (ready, reading) = (checks.reversed(), [])
     case .ended(let check, let ending):
       inProgress -= 1
-      budget.add(-check.payloadBytes)
+      budget.add(-check.shop.payloadBytes)
       switch ending {
       case .settled: break
       case .over: isAllSettled = false
@@ -209,8 +209,8 @@ struct ByteBudget {
   mutating func take(from checks: inout [CheckInProgress]) -> [CheckInProgress] {
     var fitting: [CheckInProgress] = []
     for check in checks.prefix(Self.batchSize) {
-      guard used == 0 || used + check.payloadBytes <= limit else { break }
-      used += check.payloadBytes
+      guard used == 0 || used + check.shop.payloadBytes <= limit else { break }
+      used += check.shop.payloadBytes
       fitting.append(check)
     }
     checks.removeFirst(fitting.count)
