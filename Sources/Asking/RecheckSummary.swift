@@ -1,7 +1,6 @@
 import Reconciliation
 import Run
 
-/// The result of a recheck.
 package struct RecheckSummary: Sendable {
   package var due = 0
   package var outcomes: [CheckOutcome: Int] = [:]

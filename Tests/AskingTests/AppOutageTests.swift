@@ -62,15 +62,6 @@ import Testing
     #expect(try await shop.states() == ["pending never_checked 36", "unanswered apple_error 4", "verified 20"])
   }
 
-  /// An app whose rate Apple has limited does not block others either.
-  @Test func aRateLimitedAppDoesNotBlockOthers() async throws {
-    var channels = channels
-    channels[0].beforeAnswer = { [turns = channels[0].turns] _ in turns.shut(for: .seconds(600)) }
-    let summary = try await shop.recheck(channels, limit: .seconds(4), gate: gate(failures: 0))
-    #expect(scripts[0].asked.count <= shop.settings.concurrency && scripts[1].asked.count == 20)
-    #expect(summary.outcomes == [.verified: 20 + scripts[0].asked.count] && summary.endedEarly != nil)
-  }
-
   /// Questions that continue on a rate-limited side do not block others either.
   @Test func aRateLimitedSandboxDoesNotBlockOthers() async throws {
     let (game, channels) = answering(ChannelAnswer(.silent(.deferredByRateLimit)))
@@ -79,15 +70,6 @@ import Testing
     #expect(game.asked.count == 40 && Set(game.asked).count == 40 && scripts[1].asked.count == 20)
     // Their results are stored at the end.
     #expect(summary.outcomes == [.unanswered: 40, .verified: 20] && summary.endedEarly != nil)
-  }
-
-  /// The drain period is for answers on their way. A rate-limited question has none.
-  @Test func rateLimitedQuestionsAreNotAwaitedAtTheDeadline() async throws {
-    for channel in channels { channel.turns.shut(for: .hours(1)) }
-    let began = ContinuousClock.now
-    let summary = try await shop.recheck(channels, limit: .seconds(1))
-    #expect(summary.outcomes.isEmpty && summary.endedEarly != nil && scripts.allSatisfy(\.asked.isEmpty))
-    #expect(.now - began < .seconds(8))
   }
 
   /// The wait for a rate-limited app ends when Apple refuses the app's credentials.

@@ -41,7 +41,6 @@ package enum AppleClients {
     }
   }
 
-  /// The verifyReceipt client of an app.
   package static func verifyReceipt(
     of app: Settings.App, settings: Settings, transport: HTTPTransport, pace: Pace = Pace(),
     now: @escaping @Sendable () -> Instant
@@ -60,7 +59,7 @@ package enum AppleClients {
       version: Version.current, now: now)
   }
 
-  /// The App Store Server API client of an app. Without root certificates it believes no answer.
+  /// Without root certificates, the client believes no answer.
   package static func serverAPI(
     of app: Settings.App, settings: Settings, transport: HTTPTransport, roots: TrustedRoots, pace: Pace = Pace(),
     now: @escaping @Sendable () -> Instant
@@ -96,7 +95,6 @@ package enum AppleClients {
     }
   }
 
-  /// The credentials of an app for the App Store Server API.
   package static func credentials(of app: Settings.App) throws(ConfigurationError) -> ServerAPICredentials {
     let section = "app.\(app.name)"
     guard let file = app.privateKeyFile else {

@@ -11,7 +11,6 @@ extension CheckTable {
   }
 
   /// Stores since when each check supports an accusation that was open just before `asOf`, with the new due dates.
-  ///
   /// A past day made again changes nothing, because a run of a later as-of has noted later accusations. A night made
   /// again notes the same accusations, because findings that it has opened or closed itself do not count yet.
   func noteAccusations(before asOf: Instant, on connection: borrowing BlockingConnection) throws {
@@ -34,7 +33,6 @@ extension CheckTable {
   }
 
   /// SQL: the checks behind findings that accuse, of any severity, and were open at `noted.at`, with the oldest opening.
-  ///
   /// A finding rests on the receipts of its order, on the receipt that it names, and on the look-up of its order's ID.
   private static let accused = """
     SELECT proof.subject_kind, proof.subject_id, min(f.opened_at) AS since

@@ -136,7 +136,7 @@ package final class AskingGate: Sendable {
     return record(health, other)
   }
 
-  /// Configuration faults by app, with the remedy.
+  /// The remedies of configuration faults, by app.
   package var faults: [String: String] { state.withLock { $0.faults } }
 
   /// Why no app may be asked any more; nil while one may.
