@@ -98,7 +98,7 @@ FAULTS = [
      "return state.turns.first.map { $0 - now > max(Self.longestTurn, interval * 20) } ?? false", "return false",
      "RateGateTests"),
     ("an outage during a sweep ends the sweep",
-     "Sources/Asking/Sweep/FeedStage+Notifications.swift", " && values.failing[app.name] == [type]", "", "SweepStageTests"),
+     "Sources/Asking/Sweep/FeedStage+Notifications.swift", " && values.failing[app.name] == [type]", "", "NotificationFeedTests"),
 ]
 
 

@@ -98,8 +98,8 @@ package struct FeedStage: Sendable {
 
   // MARK: - Facts without a proof of ours
 
-  /// Stores a page and its progress in one transaction. `kind` and `id` are those of the answer, the only record with
-  /// which facts count and cursors hold. `readUntil` is how far the feed is read from now on; nil if that does not change.
+  /// Stores a page and its progress in one transaction. `kind` and `id` are those of the answer, without which facts do
+  /// not count and cursors do not hold. `readUntil` is how far the feed is read from now on; nil if that does not change.
   func store(
     _ facts: [TransactionFact], of kind: String, _ id: String, readUntil: Instant?,
     moving move: @Sendable (borrowing BlockingConnection) throws -> Void

@@ -13,7 +13,7 @@ import Testing
 @testable import SalesStore
 
 /// Customer histories in a real database, read from a scripted Apple.
-@Suite struct HistoryStageTests {
+@Suite struct HistoryFeedTests {
   private let asOf = RecheckFixture.asOf
   private let feed: FeedFixture
 
@@ -119,7 +119,7 @@ import Testing
 
   @Test func onlyUnfilteredRunsSampleHistories() async throws {
     func sample(_ asOf: Instant, after earlier: [Instant] = []) async throws -> Set<String> {
-      let shop = try await HistoryStageTests()
+      let shop = try await HistoryFeedTests()
       try await shop.know((0..<2_000).map { "t\($0)" })
       for earlier in earlier { try await shop.read(nil, earlier) }
       let before = shop.feed.apple.historyRequests.count

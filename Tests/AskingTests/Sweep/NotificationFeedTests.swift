@@ -13,7 +13,7 @@ import Testing
 @testable import SalesStore
 
 /// Sweeps into a real database, from a scripted Apple.
-@Suite struct SweepStageTests {
+@Suite struct NotificationFeedTests {
   private let asOf = RecheckFixture.asOf
   private let feed: FeedFixture
 
