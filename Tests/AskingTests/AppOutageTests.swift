@@ -1,6 +1,7 @@
 import AppStore
 import Postgres
 import Reconciliation
+import Settings
 import Synchronization
 import Testing
 

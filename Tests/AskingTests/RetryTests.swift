@@ -1,5 +1,6 @@
 import AppStore
 import Reconciliation
+import Settings
 import Synchronization
 import Testing
 

@@ -4,6 +4,7 @@ import Logging
 import Postgres
 import Reconciliation
 import Run
+import Settings
 import Synchronization
 
 extension FeedStage {

@@ -4,6 +4,7 @@ import Logging
 import Postgres
 import Reconciliation
 import Run
+import Settings
 import Synchronization
 
 /// Reads notifications of apps, or purchase histories of customers, and stores every page with its progress. One value

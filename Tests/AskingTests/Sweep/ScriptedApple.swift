@@ -2,6 +2,7 @@ import Foundation
 import Logging
 import Postgres
 import Reconciliation
+import Settings
 import Synchronization
 
 @testable import AppStore
