@@ -42,7 +42,8 @@ package struct SettingKey: Sendable {
     self.meaning = meaning
     self.example = example
     self.secrecy = secrecy
-    reportedText = steersReports ? { type.text($0[keyPath: path]) } : nil
+    let text: @Sendable (Settings) -> String = { settings in type.text(settings[keyPath: path]) }
+    reportedText = steersReports ? text : nil
     standard = type.text(Settings()[keyPath: path])
     isList = type.isList
     store = { values, settings in settings[keyPath: path] = try type.parse(name, values) }
