@@ -352,17 +352,6 @@ CREATE INDEX answers_subject ON night_audit.answers (subject_kind, subject_id);
 CREATE INDEX answers_counted ON night_audit.answers (as_of) WHERE counted_as IS NOT NULL;
 CREATE TABLE night_audit.answers_default PARTITION OF night_audit.answers DEFAULT;
 
--- The first partitions end with the month in which the schema is created.
-DO $$
-DECLARE
-  next_month timestamptz := (date_trunc('month', now() AT TIME ZONE 'UTC') + interval '1 month') AT TIME ZONE 'UTC';
-BEGIN
-  EXECUTE format('CREATE TABLE night_audit.evidence_first PARTITION OF night_audit.evidence
-    FOR VALUES FROM (MINVALUE) TO (%L)', next_month);
-  EXECUTE format('CREATE TABLE night_audit.answers_first PARTITION OF night_audit.answers
-    FOR VALUES FROM (MINVALUE) TO (%L)', next_month);
-END $$;
-
 -- evidence.retention and report.retention, as `night-audit init` recorded them for the owner of the schema; null or no
 -- row: nothing is removed.
 CREATE TABLE night_audit.retention (
@@ -1342,53 +1331,45 @@ END $$;
 
 -- Triggers ------------------------------------------------------------------------------------------------------------
 
-CREATE TRIGGER announce BEFORE INSERT ON night_audit.finding_events
-  FOR EACH STATEMENT EXECUTE FUNCTION night_audit.announce_event('5');
-CREATE TRIGGER announce BEFORE INSERT ON night_audit.run_events
-  FOR EACH STATEMENT EXECUTE FUNCTION night_audit.announce_event('5');
-CREATE TRIGGER announce BEFORE INSERT ON night_audit.evidence
-  FOR EACH STATEMENT EXECUTE FUNCTION night_audit.announce_event('2');
-CREATE TRIGGER announce BEFORE INSERT ON night_audit.answers
-  FOR EACH STATEMENT EXECUTE FUNCTION night_audit.announce_event('2');
-
-CREATE TRIGGER append_only BEFORE UPDATE OR DELETE ON night_audit.evidence
-  FOR EACH ROW EXECUTE FUNCTION night_audit.refuse_change();
-CREATE TRIGGER append_only BEFORE UPDATE OR DELETE ON night_audit.answers
-  FOR EACH ROW EXECUTE FUNCTION night_audit.refuse_change();
-CREATE TRIGGER append_only BEFORE UPDATE OR DELETE ON night_audit.finding_events
-  FOR EACH ROW EXECUTE FUNCTION night_audit.refuse_change();
-CREATE TRIGGER append_only BEFORE UPDATE OR DELETE ON night_audit.run_events
-  FOR EACH ROW EXECUTE FUNCTION night_audit.refuse_change();
-CREATE TRIGGER append_only BEFORE UPDATE OR DELETE ON night_audit.trail
-  FOR EACH ROW EXECUTE FUNCTION night_audit.refuse_change();
-CREATE TRIGGER append_only BEFORE DELETE ON night_audit.runs
-  FOR EACH ROW EXECUTE FUNCTION night_audit.refuse_change();
 CREATE TRIGGER told_once BEFORE UPDATE ON night_audit.runs
   FOR EACH ROW EXECUTE FUNCTION night_audit.guard_run();
 CREATE TRIGGER recorded AFTER INSERT OR UPDATE ON night_audit.runs
   FOR EACH ROW EXECUTE FUNCTION night_audit.record_run();
+DO $$
+DECLARE
+  relation text; events text; lock text;
+BEGIN
+  FOR relation, events, lock IN SELECT * FROM (VALUES ('evidence', 'UPDATE OR DELETE', '2'),
+    ('answers', 'UPDATE OR DELETE', '2'), ('finding_events', 'UPDATE OR DELETE', '5'), ('run_events', 'UPDATE OR DELETE', '5'),
+    ('trail', 'UPDATE OR DELETE', NULL), ('runs', 'DELETE', NULL)) covered
+  LOOP
+    EXECUTE format('CREATE TRIGGER append_only BEFORE %s ON night_audit.%I
+      FOR EACH ROW EXECUTE FUNCTION night_audit.refuse_change()', events, relation);
+    EXECUTE format('CREATE TRIGGER no_truncate BEFORE TRUNCATE ON night_audit.%I
+      FOR EACH STATEMENT EXECUTE FUNCTION night_audit.refuse_change()', relation);
+    IF lock IS NOT NULL THEN
+      EXECUTE format('CREATE TRIGGER announce BEFORE INSERT ON night_audit.%I
+        FOR EACH STATEMENT EXECUTE FUNCTION night_audit.announce_event(%L)', relation, lock);
+    END IF;
+  END LOOP;
+END $$;
 
--- Partitions do not inherit triggers of TRUNCATE; keep_partitions and release_partition create those of later ones.
-CREATE TRIGGER no_truncate BEFORE TRUNCATE ON night_audit.runs
-  FOR EACH STATEMENT EXECUTE FUNCTION night_audit.refuse_change();
-CREATE TRIGGER no_truncate BEFORE TRUNCATE ON night_audit.run_events
-  FOR EACH STATEMENT EXECUTE FUNCTION night_audit.refuse_change();
-CREATE TRIGGER no_truncate BEFORE TRUNCATE ON night_audit.finding_events
-  FOR EACH STATEMENT EXECUTE FUNCTION night_audit.refuse_change();
-CREATE TRIGGER no_truncate BEFORE TRUNCATE ON night_audit.trail
-  FOR EACH STATEMENT EXECUTE FUNCTION night_audit.refuse_change();
-CREATE TRIGGER no_truncate BEFORE TRUNCATE ON night_audit.evidence
-  FOR EACH STATEMENT EXECUTE FUNCTION night_audit.refuse_change();
-CREATE TRIGGER no_truncate BEFORE TRUNCATE ON night_audit.evidence_default
-  FOR EACH STATEMENT EXECUTE FUNCTION night_audit.refuse_change();
-CREATE TRIGGER no_truncate BEFORE TRUNCATE ON night_audit.evidence_first
-  FOR EACH STATEMENT EXECUTE FUNCTION night_audit.refuse_change();
-CREATE TRIGGER no_truncate BEFORE TRUNCATE ON night_audit.answers
-  FOR EACH STATEMENT EXECUTE FUNCTION night_audit.refuse_change();
-CREATE TRIGGER no_truncate BEFORE TRUNCATE ON night_audit.answers_default
-  FOR EACH STATEMENT EXECUTE FUNCTION night_audit.refuse_change();
-CREATE TRIGGER no_truncate BEFORE TRUNCATE ON night_audit.answers_first
-  FOR EACH STATEMENT EXECUTE FUNCTION night_audit.refuse_change();
+-- The first partitions end with the month in which the schema is created. Partitions do not inherit triggers of TRUNCATE;
+-- keep_partitions and release_partition create those of later ones.
+DO $$
+DECLARE
+  parent text; place text;
+  next_month timestamptz := (date_trunc('month', now() AT TIME ZONE 'UTC') + interval '1 month') AT TIME ZONE 'UTC';
+BEGIN
+  FOREACH parent IN ARRAY ARRAY['evidence', 'answers'] LOOP
+    EXECUTE format('CREATE TABLE night_audit.%I PARTITION OF night_audit.%I FOR VALUES FROM (MINVALUE) TO (%L)',
+      parent || '_first', parent, next_month);
+    FOREACH place IN ARRAY ARRAY['_default', '_first'] LOOP
+      EXECUTE format('CREATE TRIGGER no_truncate BEFORE TRUNCATE ON night_audit.%I
+        FOR EACH STATEMENT EXECUTE FUNCTION night_audit.refuse_change()', parent || place);
+    END LOOP;
+  END LOOP;
+END $$;
 
 -- The first entry covers the empty tables.
 SELECT night_audit.append_trail('start', NULL, NULL, jsonb_build_object(
