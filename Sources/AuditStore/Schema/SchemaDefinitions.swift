@@ -30,7 +30,7 @@ package struct SchemaDefinitions {
         // The body of a function stays, because its text is compared.
         copies.append(
           kind == "VIEW"
-            ? "CREATE OR REPLACE TEMPORARY VIEW \(name)" + rest.replacing("night_audit.", with: "pg_temp.")
+            ? "CREATE OR REPLACE TEMPORARY VIEW \(name)\(rest.replacing("night_audit.", with: "pg_temp."))"
             : "CREATE OR REPLACE FUNCTION pg_temp.\(name)\(rest)")
       } else if statement.contains(/^(CREATE|ALTER) (TABLE|SEQUENCE) |CREATE TRIGGER/),
         !statement.contains(" PARTITION OF ")
@@ -75,7 +75,7 @@ package struct SchemaDefinitions {
       try connection.executeScript("ROLLBACK TO SAVEPOINT comparison")
     }
     rows += try connection.execute(Self.ownersAndRights)
-    return try rows.map { row throws(PostgresError) in
+    return try rows.map { row throws(PostgresError) -> Difference in
       let key = try row.optionalText(3)
       let remedies = [try row.optionalText(2), key.flatMap { statements[$0] }].compactMap(\.self)
       return Difference(
@@ -89,7 +89,8 @@ package struct SchemaDefinitions {
       "regexp_replace(\(definition), '(night_audit|pg_temp[_0-9]*)[.]', '', 'g')"
     }
     // Partitions follow their parents, except for their triggers.
-    let tables = "(SELECT * FROM pg_class WHERE relnamespace = \(schema) AND relkind IN ('r', 'p') AND NOT relispartition) c"
+    let kinds = "relkind IN ('r', 'p') AND NOT relispartition"
+    let tables = "(SELECT * FROM pg_class WHERE relnamespace = \(schema) AND \(kinds)) c"
     return """
       SELECT c.oid, 'view' AS kind, c.relname::text AS relation, '' AS item, \(local("pg_get_viewdef(c.oid)")) AS definition,
         ARRAY(SELECT concat_ws(' ', attname, format_type(atttypid, atttypmod), attcollation) FROM pg_attribute
