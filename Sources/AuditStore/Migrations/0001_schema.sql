@@ -1,10 +1,10 @@
 -- The schema night_audit, the state of night-audit between nights.
 --
 -- Tables: runs, receipt checks, evidence, transactions, sweeps, orders and findings of nights, deliveries of reports,
--- Apple's sales and finance reports, the trail. Then functions, triggers, views and the comments that BI tools show.
+-- Apple's sales and finance reports, the trail. Then functions, triggers, views and the comments that BI tools show, which
+-- explain the columns of the views.
 --
 -- Dates of append-only rows are of the years 0 to 9999, as everywhere in night-audit: no later run could read others.
---
 -- Ids have COLLATE "C", which compares bytes: audits merge streams of rows in the order of these indexes.
 
 -- Runs ----------------------------------------------------------------------------------------------------------------
@@ -19,12 +19,10 @@ CREATE TABLE night_audit.runs (
   period_since        date NOT NULL,
   period_until        date NOT NULL,
   time_zone           text NOT NULL,
-  -- SHA-256 of the settings that affect a report.
   configuration       text NOT NULL,
   is_nightly          boolean NOT NULL,
   host                text NOT NULL,
   version             text NOT NULL,
-  -- Null: the run has no report.
   complete            boolean,
   incomplete_reasons  text[] NOT NULL DEFAULT '{}',
   orders_read         bigint,
@@ -35,19 +33,15 @@ CREATE TABLE night_audit.runs (
   directory           text,
   exit_status         integer,
   process_id          integer,
-  -- The state of the report between the commit and the appearance of its folder.
   publication         text CHECK (publication IN ('publishing', 'published', 'not_published', 'held', 'forgotten')),
-  -- SHA-256 of the report's SHA256SUMS.
   content             text,
   held_because        text[] NOT NULL DEFAULT '{}',
-  -- The next night compares its own counts with these before it publishes.
   lookback_orders     bigint,
   lookback_deliveries bigint,
   -- Identify the report of a returned workbook: the newest finding event that the report contains, and the SHA-256 of
   -- its summary.json.
   newest_event        bigint,
   summary             text,
-  -- Known sales of each app, and how many of them Apple's notifications reported.
   feed_coverage       jsonb,
   CHECK (least(as_of, started_at, finished_at) >= timestamptz '0001-01-01Z BC'
     AND greatest(as_of, started_at, finished_at) <= timestamptz '9999-12-31 23:59:59.999999Z'),
@@ -57,9 +51,8 @@ CREATE TABLE night_audit.runs (
 CREATE INDEX runs_as_of ON night_audit.runs (as_of);
 CREATE INDEX runs_publishing ON night_audit.runs (run_id) WHERE publication = 'publishing';
 
--- Who prepared and reviewed the report of a run, remarks, when the run was forgotten, and to which target (detail) its report
--- was delivered or is no longer owed. Append-only. The lines of one
--- sign-off have the change_id of the import that recorded them; undone names the sign-off that it takes back.
+-- Sign-offs of a run's report, remarks, deliveries to targets (detail), and its removal. Append-only. The lines of one sign-off
+-- have the change_id of the import that recorded them; undone names the sign-off that it takes back.
 CREATE TABLE night_audit.run_events (
   event_id    bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   run_id      uuid NOT NULL REFERENCES night_audit.runs ON DELETE CASCADE,
@@ -272,7 +265,6 @@ CREATE TABLE night_audit.evidence (
   original_purchased_at            timestamptz,
   expires_at                       timestamptz,
   grace_expires_at                 timestamptz,
-  -- Whether a refund would be visible in this fact.
   tells_revocation                 boolean NOT NULL,
   revoked_at                       timestamptz,
   revocation_percentage            integer,
@@ -280,7 +272,6 @@ CREATE TABLE night_audit.evidence (
   revocation_reason                integer,
   price_milliunits                 bigint,
   currency                         text,
-  -- Whether an account token would be visible in this fact.
   tells_account_token              boolean NOT NULL,
   app_account_token                text,
   ownership                        text,
@@ -408,12 +399,9 @@ CREATE TABLE night_audit.transactions (
   commitment_info                  text,
   billing_plan_type                text,
   previous_original_transaction_id text,
-  -- When Apple last stated whether the purchase was refunded; null: no channel could show it.
   revocation_told_at               timestamptz,
-  -- The newest refund request of the customer.
   refund_requested_at              timestamptz,
   refund_declined_at               timestamptz,
-  -- When Apple first signed a notification about it.
   notified_at                      timestamptz,
   PRIMARY KEY (transaction_id, environment)
 );
@@ -459,7 +447,6 @@ CREATE TABLE night_audit.sweeps (
   bundle_id         text COLLATE "C" NOT NULL,
   environment       text COLLATE "C" NOT NULL,
   notification_type text COLLATE "C" NOT NULL,
-  -- All notifications that Apple signed before it are known; null before the first window is read.
   swept_until       timestamptz,
   -- As-of of the last attempt, and why it fell short; null when it did not.
   last_attempt      timestamptz NOT NULL,
@@ -523,13 +510,10 @@ CREATE TABLE night_audit.histories (
   environment      text COLLATE "C" NOT NULL,
   transaction_id   text COLLATE "C" NOT NULL,
   revision         text,
-  -- As-of of the last reading that reached the end, of the last attempt, and why that one fell short.
   read_at          timestamptz,
   last_attempt     timestamptz NOT NULL,
   reason           text,
-  -- As-of of the last run that skipped a purchase whose signature does not verify.
   passed_over_at   timestamptz,
-  -- As-of of the first run in a row that got no whole page.
   unanswered_since timestamptz,
   PRIMARY KEY (bundle_id, environment, transaction_id)
 );
@@ -557,7 +541,6 @@ CREATE TABLE night_audit.findings (
   reason           text NOT NULL,
   first_seen       timestamptz NOT NULL,
   opened_at        timestamptz NOT NULL,
-  -- Of a closed finding; an open one was met by the newest run of findings_met.
   last_seen        timestamptz NOT NULL,
   closed_at        timestamptz,
   status           text NOT NULL DEFAULT 'open',
@@ -571,7 +554,6 @@ CREATE TABLE night_audit.findings (
   due              date,
   -- How far the status accepted goes: until YYYY-MM-DD, amount 50.00, or both.
   acceptance       text,
-  -- The configured name of the app, the country of the App Store, and the day of occurred_at in report.timeZone.
   app              text,
   country          text,
   business_day     text,
@@ -630,11 +612,9 @@ CREATE TABLE night_audit.order_nights (
   amount      numeric,
   created_at  timestamptz NOT NULL,
   disposition text NOT NULL,
-  -- Apple's environment of the purchase.
   environment text,
   -- Whether the buyer in the sandbox is on audit.testUsers; null outside of the sandbox.
   is_allowed  boolean,
-  -- The configured name of the app, the country of the App Store, and the day in report.timeZone.
   app          text,
   country      text,
   business_day date,
@@ -656,12 +636,10 @@ CREATE TABLE night_audit.refund_nights (
   currency       text,
   -- The refunded amount; null: unknown.
   refunded       numeric,
-  -- The refunded share in thousandths of a percent; null: not stated.
   milli_percent  integer,
   -- Null: Apple has withdrawn the refund, or the purchase is reported under another transaction ID.
   refunded_at    timestamptz,
   reason         text,
-  -- The configured name of the app, the country of the App Store, and the day of the refund in report.timeZone.
   app            text,
   country        text,
   business_day   date,
@@ -684,10 +662,8 @@ CREATE INDEX finding_nights_run ON night_audit.finding_nights (run_id);
 -- The journal: entries for the ledger, posted by nights and never edited. A fact that changes posts a reversal and a new
 -- entry. A night that is made again for the same as-of posts its entries again.
 CREATE TABLE night_audit.journal_entries (
-  -- The order's ID; of Apple's amounts fiscal period and currency.
   subject        text COLLATE "C" NOT NULL,
   kind           text COLLATE "C" NOT NULL CHECK (kind IN ('sale', 'refund', 'commission', 'tax', 'payout')),
-  -- Counts the postings of an event.
   version        integer NOT NULL,
   is_reversal    boolean NOT NULL,
   run_id         uuid NOT NULL REFERENCES night_audit.runs ON DELETE CASCADE,
@@ -719,7 +695,6 @@ CREATE TABLE night_audit.dispatches (
   state       text NOT NULL DEFAULT 'owed' CHECK (state IN ('owed', 'delivered', 'withdrawn')),
   attempts    integer NOT NULL DEFAULT 0,
   problem     text,
-  -- SHA-256 of the folder's SHA256SUMS when it was sent.
   content     text,
   queued_at   timestamptz NOT NULL DEFAULT clock_timestamp(),
   settled_at  timestamptz
@@ -771,7 +746,6 @@ CREATE TABLE night_audit.connect_sales (
 );
 CREATE INDEX connect_sales_report ON night_audit.connect_sales (report_id);
 
--- Rows of finance reports.
 CREATE TABLE night_audit.connect_settlements (
   report_id       bigint NOT NULL REFERENCES night_audit.connect_reports ON DELETE CASCADE,
   transaction_day integer,
@@ -785,7 +759,6 @@ CREATE TABLE night_audit.connect_settlements (
 );
 CREATE INDEX connect_settlements_report ON night_audit.connect_settlements (report_id);
 
--- One row for each tie-out. Append-only.
 CREATE TABLE night_audit.tie_outs (
   tie_out_id         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   as_of              timestamptz NOT NULL,
@@ -833,7 +806,6 @@ CREATE TABLE night_audit.tie_out_rows (
 );
 CREATE INDEX tie_out_rows_day ON night_audit.tie_out_rows (day);
 
--- Proceeds of sales reports and settlements of finance reports by fiscal period.
 CREATE TABLE night_audit.tie_out_periods (
   fiscal_period       text COLLATE "C" NOT NULL,
   currency            text COLLATE "C" NOT NULL,
@@ -913,37 +885,26 @@ $$;
 
 -- Digests of the rows that a run left for later nights, by table; of order_nights one for each day (UTC) of the
 -- orders, because orders that leave the lookback are dropped. A table without rows has none.
-CREATE FUNCTION night_audit.night_digests(run uuid) RETURNS jsonb LANGUAGE sql STABLE
+CREATE FUNCTION night_audit.night_digests(run uuid) RETURNS jsonb LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp SET client_encoding = 'SQL_ASCII' AS $$
-  SELECT coalesce(jsonb_object_agg(name, encode(sha256(images), 'hex')), '{}') FROM (
-    SELECT 'order_nights ' || coalesce(to_char(t.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD'), 'never') AS name,
+DECLARE
+  relation text; image bytea; found jsonb;
+BEGIN
+  SELECT coalesce(jsonb_object_agg('order_nights ' || day, encode(sha256(images), 'hex')), '{}') INTO found FROM (
+    SELECT coalesce(to_char(t.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD'), 'never') AS day,
       string_agg(sha256(record_send(t)), ''::bytea ORDER BY t.order_id) AS images
-    FROM night_audit.order_nights t WHERE t.run_id = run GROUP BY 1
-    UNION ALL
-    SELECT name, string_agg(image, ''::bytea ORDER BY image) FROM (
-      SELECT 'findings_met' AS name, sha256(record_send(t)) AS image FROM night_audit.findings_met t WHERE t.run_id = run
-      UNION ALL
-      SELECT 'finding_nights', sha256(record_send(t)) FROM night_audit.finding_nights t WHERE t.run_id = run
-      UNION ALL
-      SELECT 'journal_entries', sha256(record_send(t)) FROM night_audit.journal_entries t WHERE t.run_id = run
-      UNION ALL
-      SELECT 'refund_nights', sha256(record_send(t)) FROM night_audit.refund_nights t WHERE t.run_id = run
-      UNION ALL
-      SELECT 'run_totals', sha256(record_send(t)) FROM night_audit.run_totals t WHERE t.run_id = run
-      UNION ALL
-      SELECT 'run_findings', sha256(record_send(t)) FROM night_audit.run_findings t WHERE t.run_id = run
-      UNION ALL
-      SELECT 'run_kinds', sha256(record_send(t)) FROM night_audit.run_kinds t WHERE t.run_id = run
-      UNION ALL
-      SELECT 'reported_days', sha256(record_send(t)) FROM night_audit.reported_days t WHERE t.run_id = run
-      UNION ALL
-      SELECT 'reported_totals', sha256(record_send(t)) FROM night_audit.reported_totals t WHERE t.run_id = run
-      UNION ALL
-      SELECT 'dispatches', sha256(record_send(ROW(t.dispatch_id, t.target, t.directory)))
-      FROM night_audit.dispatches t
-      WHERE t.run_id = run) rows
-    GROUP BY name) tables
-$$;
+    FROM night_audit.order_nights t WHERE t.run_id = run GROUP BY 1) days;
+  FOREACH relation IN ARRAY ARRAY['findings_met', 'finding_nights', 'journal_entries', 'refund_nights', 'run_totals',
+    'run_findings', 'run_kinds', 'reported_days', 'reported_totals', 'dispatches']
+  LOOP
+    EXECUTE format('SELECT sha256(string_agg(image, ''''::bytea ORDER BY image)) FROM (
+        SELECT sha256(record_send(%s)) AS image FROM night_audit.%I t WHERE t.run_id = $1) rows',
+      CASE relation WHEN 'dispatches' THEN 'ROW(t.dispatch_id, t.target, t.directory)' ELSE 't' END, relation)
+      INTO image USING run;
+    found := found || jsonb_strip_nulls(jsonb_build_object(relation, encode(image, 'hex')));
+  END LOOP;
+  RETURN found;
+END $$;
 
 -- Digests of whole tables, by table, over their rows in the order of the primary key. Rows of these tables belong to no run:
 -- each run that writes such a table replaces some of them.
@@ -1149,14 +1110,12 @@ BEGIN
   RETURN expired;
 END $$;
 
--- Records that the report folders of runs of another database belong to this one from now on.
 CREATE FUNCTION night_audit.record_adopted(runs uuid[]) RETURNS void LANGUAGE plpgsql STRICT SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   PERFORM night_audit.append_trail('adopted', NULL, '{}', jsonb_build_object('runs', array_remove(runs, NULL)));
 END $$;
 
--- Appends an entry over the results of tie-outs as they are now.
 CREATE FUNCTION night_audit.cover_tie_outs() RETURNS void LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -1190,23 +1149,17 @@ DECLARE
   is_forgotten boolean := coalesce(NEW.publication = 'forgotten', false) AND NEW.complete IS NULL;
   fails boolean := coalesce((OLD.exit_status IN (0, 2, 3, 4)
     OR OLD.exit_status = 78 AND OLD.publication IN ('publishing', 'published')) AND NEW.exit_status >= 64, false);
+  changed text[] := ARRAY(SELECT key FROM jsonb_each(to_jsonb(OLD)) o JOIN jsonb_each(to_jsonb(NEW)) n USING (key)
+    WHERE n.value <> o.value);
+  allowed text[] := CASE WHEN tells THEN ARRAY['publication', 'directory', 'content', 'incomplete_reasons', 'orders_read',
+      'findings_opening', 'findings_new', 'findings_closed', 'findings_closing', 'lookback_orders', 'lookback_deliveries',
+      'newest_event', 'summary', 'held_because', 'feed_coverage']
+    WHEN appears THEN ARRAY['publication', 'directory', 'complete'] WHEN is_forgotten THEN ARRAY['publication', 'complete']
+    WHEN vanishes THEN ARRAY['publication'] ELSE '{}' END
+    || CASE WHEN OLD.exit_status IS NULL OR fails THEN ARRAY['exit_status'] ELSE '{}' END
+    || CASE WHEN OLD.finished_at IS NULL OR fails THEN ARRAY['finished_at'] ELSE '{}' END;
 BEGIN
-  IF (OLD.run_id, OLD.command, OLD.as_of, OLD.started_at, OLD.period_since, OLD.period_until, OLD.time_zone,
-      OLD.configuration, OLD.is_nightly, OLD.host, OLD.version, OLD.process_id)
-    IS DISTINCT FROM (NEW.run_id, NEW.command, NEW.as_of, NEW.started_at, NEW.period_since, NEW.period_until,
-      NEW.time_zone, NEW.configuration, NEW.is_nightly, NEW.host, NEW.version, NEW.process_id)
-    OR NOT tells AND (OLD.content, OLD.incomplete_reasons, OLD.orders_read, OLD.findings_opening, OLD.findings_new,
-        OLD.findings_closed, OLD.findings_closing, OLD.lookback_orders, OLD.lookback_deliveries, OLD.newest_event,
-        OLD.summary, OLD.held_because, OLD.feed_coverage)
-      IS DISTINCT FROM (NEW.content, NEW.incomplete_reasons, NEW.orders_read, NEW.findings_opening, NEW.findings_new,
-        NEW.findings_closed, NEW.findings_closing, NEW.lookback_orders, NEW.lookback_deliveries, NEW.newest_event,
-        NEW.summary, NEW.held_because, NEW.feed_coverage)
-    OR NEW.publication IS DISTINCT FROM OLD.publication AND NOT (tells OR appears OR vanishes OR is_forgotten)
-    OR NEW.directory IS DISTINCT FROM OLD.directory AND NOT (tells OR appears)
-    OR NEW.complete IS DISTINCT FROM OLD.complete AND NOT (appears OR is_forgotten)
-    OR NEW.exit_status IS DISTINCT FROM OLD.exit_status AND NOT (OLD.exit_status IS NULL OR fails)
-    OR NEW.finished_at IS DISTINCT FROM OLD.finished_at AND NOT (OLD.finished_at IS NULL OR fails)
-  THEN
+  IF NOT changed <@ allowed THEN
     RAISE EXCEPTION 'run % is as it was recorded; what a run has told is not changed', OLD.run_id
       USING ERRCODE = 'restrict_violation';
   END IF;
@@ -1371,7 +1324,6 @@ BEGIN
   END LOOP;
 END $$;
 
--- The first entry covers the empty tables.
 SELECT night_audit.append_trail('start', NULL, NULL, jsonb_build_object(
   'tables', night_audit.table_digests('{claims,tie_outs,tie_out_rows,tie_out_periods}')));
 
