@@ -4,17 +4,40 @@ import Reconciliation
 
 /// The table `evidence` of append-only facts, and the fold of all facts about a transaction.
 package enum EvidenceTable {
-  package static let columns = [
-    "run_id", "as_of", "subject_kind", "subject_id", "channel", "signed_at", "environment", "transaction_id",
-    "original_transaction_id", "web_order_line_item_id", "bundle_id", "product_id", "product_type", "quantity",
-    "purchased_at", "original_purchased_at", "expires_at", "grace_expires_at", "tells_revocation", "revoked_at",
-    "revocation_percentage", "revocation_type", "revocation_reason", "price_milliunits", "currency",
-    "tells_account_token", "app_account_token", "ownership", "is_renewal", "has_offer", "is_upgraded",
-    "renewal_at", "subscription_status", "consumption_request_reason", "revocation_of_some_items", "storefront",
-    "app_transaction_id", "offer_type", "offer_identifier", "subscription_group_identifier", "commitment_info",
-    "billing_plan_type", "previous_original_transaction_id", "reverses_refund", "refund_request",
-    "offer_period", "renewal_price_milliunits", "renewal_currency",
+  private static let facts: [TableColumn<TransactionFact>] = [
+    .text("channel") { $0.channel.rawValue }, .instant("signed_at") { $0.signedDate },
+    .text("environment") { $0.environment.rawValue }, .text("transaction_id") { $0.transactionId },
+    .text("original_transaction_id") { $0.originalTransactionId },
+    .text("web_order_line_item_id") { $0.webOrderLineItemId }, .text("bundle_id") { $0.bundleId },
+    .text("product_id") { $0.productId }, .text("product_type") { $0.productType?.rawValue },
+    .integer("quantity") { $0.quantity }, .instant("purchased_at") { $0.purchaseDate },
+    .instant("original_purchased_at") { $0.originalPurchaseDate }, .instant("expires_at") { $0.expiresDate },
+    .instant("grace_expires_at") { $0.gracePeriodExpiresDate },
+    .bool("tells_revocation") { $0.revocation != .absent }, .instant("revoked_at") { $0.refund?.date },
+    .integer("revocation_percentage") { $0.refund?.percentage },
+    .text("revocation_type") { $0.refund?.type }, .integer("revocation_reason") { $0.refund?.reason },
+    .bool("revocation_of_some_items") { $0.refund?.coversSomeItemsOnly },
+    .bigint("price_milliunits") { $0.priceMilliunits }, .text("currency") { $0.currency },
+    .bool("tells_account_token") { $0.appAccountToken != .absent },
+    .text("app_account_token") { $0.appAccountToken.content() }, .text("ownership") { $0.ownership?.rawValue },
+    .bool("is_renewal") { $0.isRenewal }, .bool("has_offer") { $0.hasOffer }, .bool("is_upgraded") { $0.isUpgraded },
+    .instant("renewal_at") { $0.renewalDate }, .bigint("renewal_price_milliunits") { $0.renewalPriceMilliunits },
+    .text("renewal_currency") { $0.renewalCurrency }, .text("offer_period") { $0.offerPeriod },
+    .integer("subscription_status") { $0.subscriptionStatus?.rawValue },
+    .text("refund_request") { $0.refundRequest?.word },
+    .text("consumption_request_reason") { $0.refundRequest?.reason },
+    .bool("reverses_refund") { $0.reversesRefund ? true : $0.cannotStateRefunds ? false : nil },
+    .text("storefront") { $0.details.storefront }, .text("app_transaction_id") { $0.details.appTransactionId },
+    .integer("offer_type") { $0.details.offerType },
+    .text("offer_identifier") { $0.details.offerIdentifier },
+    .text("subscription_group_identifier") { $0.details.subscriptionGroupIdentifier },
+    .text("commitment_info") { $0.details.commitmentInfo }, .text("billing_plan_type") { $0.details.billingPlanType },
+    .text("previous_original_transaction_id") { $0.details.previousOriginalTransactionId },
   ]
+
+  private static let factColumns = facts.map(\.name)
+
+  package static let columns = ["run_id", "as_of", "subject_kind", "subject_id"] + factColumns
 
   /// SQL: the fact `fact` is not signed in the future, and its run recorded an answer after it.
   ///
@@ -66,58 +89,16 @@ package enum EvidenceTable {
     on connection: borrowing BlockingConnection
   ) throws(PostgresError) {
     if facts.isEmpty { return }
-    let count = facts.count
-    func texts(_ value: (TransactionFact) -> String?) -> PostgresValue { .textArray(facts.map { value($0.fact) }) }
-    func ints(_ value: (TransactionFact) -> Int64?) -> PostgresValue { .intArray(facts.map { value($0.fact) }) }
-    func bools(_ value: (TransactionFact) -> Bool?) -> PostgresValue { .boolArray(facts.map { value($0.fact) }) }
-    func instants(_ value: (TransactionFact) -> Instant?) -> PostgresValue {
-      .timestampArray(facts.map { value($0.fact)?.microseconds })
-    }
-    func revocation(_ fact: TransactionFact) -> Revocation? {
-      switch fact.revocation {
-      case .absent: nil
-      case .stated(let revocation): revocation
-      }
-    }
+    let (relation, contents) = TableColumn.relation(self.facts, of: facts.map(\.fact))
+    let first = contents.count + 1
     try connection.postpone(
       """
-      INSERT INTO night_audit.evidence (\(columns.joined(separator: ", ")))
-      SELECT * FROM unnest(
-        $1::uuid[], $2::timestamptz[], $3::text[], $4::text[], $5::text[], $6::timestamptz[], $7::text[], $8::text[],
-        $9::text[], $10::text[], $11::text[], $12::text[], $13::text[], $14::int[], $15::timestamptz[],
-        $16::timestamptz[], $17::timestamptz[], $18::timestamptz[], $19::boolean[], $20::timestamptz[], $21::int[],
-        $22::text[], $23::int[], $24::bigint[], $25::text[], $26::boolean[], $27::text[], $28::text[], $29::boolean[],
-        $30::boolean[], $31::boolean[], $32::timestamptz[], $33::int[], $34::text[], $35::boolean[], $36::text[],
-        $37::text[], $38::int[], $39::text[], $40::text[], $41::text[], $42::text[], $43::text[],
-        $44::boolean[], $45::text[], $46::text[], $47::bigint[], $48::text[])
+      INSERT INTO night_audit.evidence (\(factColumns.joined(separator: ", ")), subject_kind, subject_id, run_id, as_of)
+      SELECT *, $\(first + 2)::uuid, $\(first + 3) FROM ROWS FROM (\(relation), unnest($\(first)::text[], $\(first + 1)::text[]))
       """,
-      [
-        .textArray(Array(repeating: runId, count: count)),
-        .timestampArray(Array(repeating: asOf.microseconds, count: count)),
+      contents + [
         .textArray(facts.map { $0.subject?.kind.rawValue }), .textArray(facts.map { $0.subject?.id.text }),
-        texts(\.channel.rawValue), instants(\.signedDate), texts(\.environment.rawValue), texts(\.transactionId),
-        texts(\.originalTransactionId), texts(\.webOrderLineItemId), texts(\.bundleId), texts(\.productId),
-        texts(\.productType?.rawValue), ints { $0.quantity.map(Int64.init) }, instants(\.purchaseDate),
-        instants(\.originalPurchaseDate), instants(\.expiresDate), instants(\.gracePeriodExpiresDate),
-        bools { $0.revocation != .absent }, instants { revocation($0)?.date },
-        ints { revocation($0)?.percentage.map(Int64.init) }, texts { revocation($0)?.type },
-        ints { revocation($0)?.reason.map(Int64.init) }, ints(\.priceMilliunits), texts(\.currency),
-        bools { $0.appAccountToken != .absent },
-        texts {
-          switch $0.appAccountToken {
-          case .absent: nil
-          case .stated(let token): token
-          }
-        },
-        texts(\.ownership?.rawValue), bools(\.isRenewal), bools(\.hasOffer), bools(\.isUpgraded),
-        instants(\.renewalDate), ints { $0.subscriptionStatus.map { Int64($0.rawValue) } },
-        texts(\.refundRequest?.reason), bools { revocation($0)?.coversSomeItemsOnly }, texts(\.details.storefront),
-        texts(\.details.appTransactionId), ints { $0.details.offerType.map(Int64.init) },
-        texts(\.details.offerIdentifier), texts(\.details.subscriptionGroupIdentifier),
-        texts(\.details.commitmentInfo), texts(\.details.billingPlanType),
-        texts(\.details.previousOriginalTransactionId),
-        bools { $0.reversesRefund ? true : $0.cannotStateRefunds ? false : nil },
-        texts(\.refundRequest?.word), texts(\.offerPeriod), ints(\.renewalPriceMilliunits), texts(\.renewalCurrency),
+        .text(runId), .timestamp(asOf.microseconds),
       ])
   }
 
@@ -185,12 +166,12 @@ package enum EvidenceTable {
   ) throws(PostgresError) -> [TransactionRecord] {
     if keys.isEmpty { return [] }
     let sorted = keys.sorted()
-    let factColumns = columns.dropFirst(4).joined(separator: ", ")
-    let words = "ROW(\(columns.dropFirst(4).filter { $0 != "signed_at" }.joined(separator: ", ")))"
+    let names = factColumns.joined(separator: ", ")
+    let words = "ROW(\(factColumns.filter { $0 != "signed_at" }.joined(separator: ", ")))"
     let rows = try connection.execute(
       """
-      SELECT \(factColumns) FROM (
-        SELECT \(factColumns), \(words) IS NOT DISTINCT FROM lag(\(words)) OVER facts
+      SELECT \(names) FROM (
+        SELECT \(names), \(words) IS NOT DISTINCT FROM lag(\(words)) OVER facts
           AND \(words) IS NOT DISTINCT FROM lead(\(words)) OVER facts AS is_between
         FROM night_audit.evidence e
         JOIN unnest($1::text[], $2::text[]) AS wanted (transaction_id, environment) USING (transaction_id, environment)
@@ -270,7 +251,7 @@ package enum EvidenceTable {
   /// SQL for the evidence about a transaction as JSON text, for `facts(_:)`. `transaction` is an alias of
   /// `transactions`.
   static func facts(about transaction: String) -> String {
-    let fields = columns.dropFirst(4).map { column in
+    let fields = factColumns.map { column in
       column.hasSuffix("_at")
         ? "'\(column)', (extract(epoch FROM e.\(column)) * 1000000)::bigint" : "'\(column)', e.\(column)"
     }
@@ -340,4 +321,8 @@ private enum JSONField: Decodable {
       self = .text(try value.decode(String.self))
     }
   }
+}
+
+extension TransactionFact {
+  fileprivate var refund: Revocation? { revocation.content() }
 }

@@ -3,21 +3,44 @@ import Reconciliation
 import Streams
 
 package enum TransactionTable {
-  /// The columns of `record(_:)`, without the columns that no rule uses; `wholeColumns` appends these.
-  private static let names = [
-    "transaction_id", "environment", "product_id", "bundle_id", "original_transaction_id", "quantity", "purchased_at",
-    "original_purchased_at", "expires_at", "subscription_expires_at", "revoked_at", "revocation_percentage",
-    "revocation_type", "revocation_reason", "revocation_withdrawn_at", "revocation_told_at", "price_milliunits",
-    "currency", "tells_account_token", "app_account_token", "ownership", "is_renewal", "has_offer",
-    "is_contradictory", "checked_at", "subscription_status", "subscription_status_at", "renewal_at",
-    "consumption_request_reason", "revocation_of_some_items", "is_upgraded", "signed_at", "first_signed_at",
-    "channel", "storefront", "web_order_line_item_id", "commitment_info", "refund_requested_at", "refund_declined_at",
+  /// In the order in which `contents(_:)` reads them.
+  private static let ruled: [TableColumn<TransactionRecord>] = [
+    .text("transaction_id") { $0.transactionId.text }, .text("environment") { $0.environment.rawValue },
+    .text("product_id") { $0.productId.text }, .text("bundle_id") { $0.bundleId },
+    .text("original_transaction_id") { $0.originalTransactionId?.text }, .integer("quantity") { $0.quantity },
+    .instant("purchased_at") { $0.purchaseDate }, .instant("original_purchased_at") { $0.originalPurchaseDate },
+    .instant("expires_at") { $0.expiresDate }, .instant("subscription_expires_at") { $0.subscriptionExpiresDate },
+    .instant("revoked_at") { $0.revocation?.date }, .integer("revocation_percentage") { $0.revocation?.percentage },
+    .text("revocation_type") { $0.revocation?.type }, .integer("revocation_reason") { $0.revocation?.reason },
+    .instant("revocation_withdrawn_at") { $0.revocationWithdrawnDate },
+    .instant("revocation_told_at") { $0.revocationStatedDate }, .bigint("price_milliunits") { $0.priceMilliunits },
+    .text("currency") { $0.currency }, .bool("tells_account_token") { $0.appAccountToken != .absent },
+    .text("app_account_token") { $0.appAccountToken.content() }, .text("ownership") { $0.ownership?.rawValue },
+    .bool("is_renewal") { $0.isRenewal }, .bool("has_offer") { $0.hasOffer },
+    .bool("is_contradictory") { $0.isContradictory }, .instant("checked_at") { $0.checkedAt },
+    .integer("subscription_status") { $0.subscriptionStatus?.rawValue },
+    .instant("subscription_status_at") { $0.subscriptionStatusDate }, .instant("renewal_at") { $0.renewalDate },
+    .text("consumption_request_reason") { $0.refundRequest?.reason },
+    .bool("revocation_of_some_items") { $0.revocation?.coversSomeItemsOnly }, .bool("is_upgraded") { $0.isUpgraded },
+    .instant("signed_at") { $0.signedDate }, .instant("first_signed_at") { $0.firstSignedDate },
+    .text("channel") { $0.channel.rawValue }, .text("storefront") { $0.details.storefront },
+    .text("web_order_line_item_id") { $0.webOrderLineItemId?.text },
+    .text("commitment_info") { $0.details.commitmentInfo }, .instant("refund_requested_at") { $0.refundRequest?.date },
+    .instant("refund_declined_at") { $0.refundRequest?.declinedDate },
   ]
 
-  private static let wholeColumns = """
-    \(names.map { "t.\($0)" }.joined(separator: ", ")), t.product_type, t.app_transaction_id, t.offer_type, t.offer_identifier, t.subscription_group_identifier, \
-    t.billing_plan_type, t.previous_original_transaction_id, t.notified_at
-    """
+  /// The columns that no rule uses, in the order in which `whole(_:)` reads them.
+  private static let rest: [TableColumn<TransactionRecord>] = [
+    .text("product_type") { $0.productType?.rawValue }, .text("app_transaction_id") { $0.details.appTransactionId },
+    .integer("offer_type") { $0.details.offerType }, .text("offer_identifier") { $0.details.offerIdentifier },
+    .text("subscription_group_identifier") { $0.details.subscriptionGroupIdentifier },
+    .text("billing_plan_type") { $0.details.billingPlanType },
+    .text("previous_original_transaction_id") { $0.details.previousOriginalTransactionId },
+    .instant("notified_at") { $0.notifiedDate },
+  ]
+
+  private static let columns = ruled + rest
+  private static let names = ruled.map(\.name)
 
   /// The query for transactions (alias `t`) in the byte order of IDs, for `record(_:hiding:)`. A row holds only the
   /// newest refund, so rows with a refund or withdrawal hidden by `isHidden` include their evidence.
@@ -212,7 +235,7 @@ package enum TransactionTable {
     let sorted = keys.sorted()
     let rows = try connection.execute(
       """
-      SELECT \(wholeColumns) FROM night_audit.transactions t
+      SELECT \(columns.map { "t.\($0.name)" }.joined(separator: ", ")) FROM night_audit.transactions t
       JOIN unnest($1::text[], $2::text[]) AS wanted (transaction_id, environment) USING (transaction_id, environment)
       """,
       [.textArray(sorted.map(\.transactionId.text)), .textArray(sorted.map(\.environment.rawValue))])
@@ -244,86 +267,16 @@ package enum TransactionTable {
     _ records: [TransactionRecord], into table: String, on connection: borrowing BlockingConnection
   ) throws(PostgresError) {
     if records.isEmpty { return }
-    func texts(_ value: (TransactionRecord) -> String?) -> PostgresValue { .textArray(records.map(value)) }
-    func ints(_ value: (TransactionRecord) -> Int64?) -> PostgresValue { .intArray(records.map(value)) }
-    func bools(_ value: (TransactionRecord) -> Bool?) -> PostgresValue { .boolArray(records.map(value)) }
-    func instants(_ value: (TransactionRecord) -> Instant?) -> PostgresValue {
-      .timestampArray(records.map { value($0)?.microseconds })
+    let (relation, contents) = TableColumn.relation(columns, of: records)
+    let assignments = columns.map(\.name).filter { $0 != "transaction_id" && $0 != "environment" }.map { name in
+      ["subscription_expires_at", "checked_at"].contains(name)
+        ? "\(name) = greatest(t.\(name), excluded.\(name))" : "\(name) = excluded.\(name)"
     }
     try connection.postpone(
       """
-      INSERT INTO \(table) AS t (
-        environment, transaction_id, original_transaction_id, web_order_line_item_id, bundle_id, product_id,
-        product_type, quantity, purchased_at, original_purchased_at, expires_at, subscription_expires_at, revoked_at,
-        revocation_percentage, revocation_type, revocation_reason, revocation_withdrawn_at, price_milliunits, currency,
-        tells_account_token, app_account_token, ownership, is_renewal, has_offer, is_upgraded, is_contradictory, channel,
-        signed_at, checked_at, revocation_told_at, renewal_at, subscription_status, subscription_status_at,
-        consumption_request_reason, revocation_of_some_items, storefront, app_transaction_id, offer_type,
-        offer_identifier, subscription_group_identifier, commitment_info, billing_plan_type,
-        previous_original_transaction_id, first_signed_at, refund_requested_at, refund_declined_at,
-        notified_at)
-      SELECT * FROM unnest(
-        $1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::int[],
-        $9::timestamptz[], $10::timestamptz[], $11::timestamptz[], $12::timestamptz[], $13::timestamptz[], $14::int[],
-        $15::text[], $16::int[], $17::timestamptz[], $18::bigint[], $19::text[], $20::boolean[], $21::text[],
-        $22::text[], $23::boolean[], $24::boolean[], $25::boolean[], $26::boolean[], $27::text[], $28::timestamptz[],
-        $29::timestamptz[], $30::timestamptz[], $31::timestamptz[], $32::int[], $33::timestamptz[], $34::text[],
-        $35::boolean[], $36::text[], $37::text[], $38::int[], $39::text[], $40::text[], $41::text[], $42::text[],
-        $43::text[], $44::timestamptz[], $45::timestamptz[], $46::timestamptz[],
-        $47::timestamptz[])
-      ON CONFLICT (transaction_id, environment) DO UPDATE SET
-        original_transaction_id = excluded.original_transaction_id,
-        web_order_line_item_id = excluded.web_order_line_item_id, bundle_id = excluded.bundle_id,
-        product_id = excluded.product_id, product_type = excluded.product_type, quantity = excluded.quantity,
-        purchased_at = excluded.purchased_at, original_purchased_at = excluded.original_purchased_at,
-        expires_at = excluded.expires_at,
-        subscription_expires_at = greatest(t.subscription_expires_at, excluded.subscription_expires_at),
-        revoked_at = excluded.revoked_at, revocation_percentage = excluded.revocation_percentage,
-        revocation_type = excluded.revocation_type, revocation_reason = excluded.revocation_reason,
-        revocation_withdrawn_at = excluded.revocation_withdrawn_at, price_milliunits = excluded.price_milliunits,
-        currency = excluded.currency, tells_account_token = excluded.tells_account_token,
-        app_account_token = excluded.app_account_token, ownership = excluded.ownership,
-        is_renewal = excluded.is_renewal, has_offer = excluded.has_offer, is_upgraded = excluded.is_upgraded,
-        is_contradictory = excluded.is_contradictory, channel = excluded.channel, signed_at = excluded.signed_at,
-        checked_at = greatest(t.checked_at, excluded.checked_at), revocation_told_at = excluded.revocation_told_at,
-        renewal_at = excluded.renewal_at, consumption_request_reason = excluded.consumption_request_reason,
-        subscription_status = excluded.subscription_status, subscription_status_at = excluded.subscription_status_at,
-        revocation_of_some_items = excluded.revocation_of_some_items, storefront = excluded.storefront,
-        app_transaction_id = excluded.app_transaction_id, offer_type = excluded.offer_type,
-        offer_identifier = excluded.offer_identifier, commitment_info = excluded.commitment_info,
-        subscription_group_identifier = excluded.subscription_group_identifier,
-        billing_plan_type = excluded.billing_plan_type,
-        previous_original_transaction_id = excluded.previous_original_transaction_id,
-        first_signed_at = excluded.first_signed_at, refund_requested_at = excluded.refund_requested_at,
-        refund_declined_at = excluded.refund_declined_at, notified_at = excluded.notified_at
-      """,
-      [
-        texts(\.environment.rawValue), texts(\.transactionId.text), texts(\.originalTransactionId?.text),
-        texts(\.webOrderLineItemId?.text), texts(\.bundleId), texts(\.productId.text),
-        texts(\.productType?.rawValue), ints { $0.quantity.map(Int64.init) }, instants(\.purchaseDate),
-        instants(\.originalPurchaseDate), instants(\.expiresDate), instants(\.subscriptionExpiresDate),
-        instants(\.revocation?.date), ints { $0.revocation?.percentage.map(Int64.init) }, texts(\.revocation?.type),
-        ints { $0.revocation?.reason.map(Int64.init) }, instants(\.revocationWithdrawnDate), ints(\.priceMilliunits),
-        texts(\.currency), bools { $0.appAccountToken != .absent },
-        texts {
-          switch $0.appAccountToken {
-          case .absent: nil
-          case .stated(let token): token
-          }
-        },
-        texts(\.ownership?.rawValue), bools(\.isRenewal), bools(\.hasOffer), bools(\.isUpgraded),
-        bools(\.isContradictory), texts(\.channel.rawValue), instants(\.signedDate),
-        instants(\.checkedAt), instants(\.revocationStatedDate),
-        instants(\.renewalDate), ints { $0.subscriptionStatus.map { Int64($0.rawValue) } },
-        instants(\.subscriptionStatusDate), texts(\.refundRequest?.reason),
-        bools { $0.revocation?.coversSomeItemsOnly },
-        texts(\.details.storefront), texts(\.details.appTransactionId),
-        ints { $0.details.offerType.map(Int64.init) }, texts(\.details.offerIdentifier),
-        texts(\.details.subscriptionGroupIdentifier), texts(\.details.commitmentInfo),
-        texts(\.details.billingPlanType), texts(\.details.previousOriginalTransactionId),
-        instants(\.firstSignedDate), instants(\.refundRequest?.date), instants(\.refundRequest?.declinedDate),
-        instants(\.notifiedDate),
-      ])
+      INSERT INTO \(table) AS t (\(columns.map(\.name).joined(separator: ", "))) SELECT * FROM \(relation)
+      ON CONFLICT (transaction_id, environment) DO UPDATE SET \(assignments.joined(separator: ", "))
+      """, contents)
   }
 
   /// Copies the newest expiry and status of a subscription to all its periods.
