@@ -5,15 +5,17 @@ import Streams
 
 /// The only reader and writer of `night_audit.journal_entries`, to which nights append.
 package enum JournalTable {
-  private static let columns = [
-    "subject", "kind", "version", "is_reversal", "posted_for", "event_day", "currency", "amount", "app",
-    "transaction_id", "service_from", "service_until",
+  private static let columns: [TableColumn<JournalEntry>] = [
+    .text("subject") { $0.event.subject.text }, .text("kind") { $0.event.kind.rawValue },
+    .integer("version") { $0.version }, .bool("is_reversal") { $0.isReversal },
+    .text("posted_for", as: "date") { $0.postedFor }, .text("event_day", as: "date") { $0.posting.day },
+    .text("currency") { $0.posting.amount.currency.code }, .money("amount") { $0.posting.amount },
+    .text("app") { $0.posting.app }, .text("transaction_id") { $0.posting.transactionId?.text },
+    .text("service_from", as: "date") { $0.posting.service?.lowerBound },
+    .text("service_until", as: "date") { $0.posting.service?.upperBound },
   ]
 
-  private static let selected = """
-    subject, kind, version, is_reversal, posted_for::text, event_day::text, currency, amount, app, transaction_id,
-    service_from::text, service_until::text
-    """
+  private static let selected = columns.map(\.selection).joined(separator: ", ")
 
   /// The first business day of the journal; nil: no earlier night has posted.
   package static func firstDay(
@@ -78,42 +80,6 @@ package enum JournalTable {
   package static func append(
     _ record: RunRecord, on connection: borrowing BlockingConnection, next: () throws -> JournalEntry?
   ) throws {
-    try connection.execute(
-      """
-      DELETE FROM night_audit.journal_entries
-      WHERE run_id IN (SELECT run_id FROM night_audit.runs WHERE as_of = $1)
-      """, [.timestamp(record.asOf.microseconds)])
-    // COPY takes dates as text through a table without types of its own.
-    try connection.executeScript(
-      """
-      CREATE TEMPORARY TABLE posting (subject text, kind text, version text, is_reversal boolean, posted_for text,
-        event_day text, currency text, amount numeric, app text, transaction_id text, service_from text,
-        service_until text) ON COMMIT DROP
-      """)
-    _ = try connection.copyIn(into: try PostgresIdentifier("posting"), columns: columns) { writer in
-      while let entry = try next() {
-        let posting = entry.posting
-        try writer.row { row throws(PostgresError) in
-          try row.text(entry.event.subject.text)
-          try row.text(entry.event.kind.rawValue)
-          try row.text(String(entry.version))
-          try row.bool(entry.isReversal)
-          try row.text(entry.postedFor)
-          try row.text(posting.day)
-          try row.text(posting.amount.currency.code)
-          try row.numeric(posting.amount.minorUnits, decimals: Int(posting.amount.currency.digits))
-          try row.text(posting.app)
-          try row.text(posting.transactionId?.text)
-          try row.text(posting.service?.lowerBound)
-          try row.text(posting.service?.upperBound)
-        }
-      }
-    }
-    try connection.execute(
-      """
-      INSERT INTO night_audit.journal_entries (\(columns.joined(separator: ", ")), run_id, as_of)
-      SELECT subject, kind, version::integer, is_reversal, posted_for::date, event_day::date, currency, amount, app, transaction_id,
-        service_from::date, service_until::date, $2::uuid, $1 FROM posting
-      """, [.timestamp(record.asOf.microseconds), .text(record.runId)])
+    try NightTable.replace("journal_entries", columns, of: record, on: connection, next: next)
   }
 }

@@ -111,21 +111,15 @@ package struct ReportedDays {
       spoken.append(day)
       for (bucket, sum) in sums { lines.append((day, bucket, sum)) }
     }
-    try connection.execute(
-      """
-      INSERT INTO night_audit.reported_days (run_id, day, time_zone)
-      SELECT $1::uuid, day::date, $3 FROM unnest($2::text[]) day
-      """, [.text(record.runId), .textArray(spoken), .text(record.timeZone)])
-    try connection.execute(
-      """
-      INSERT INTO night_audit.reported_totals (run_id, day, currency, disposition, orders, amount)
-      SELECT $1::uuid, day::date, currency, disposition, orders, amount::numeric
-      FROM unnest($2::text[], $3::text[], $4::text[], $5::bigint[], $6::text[]) t (day, currency, disposition, orders, amount)
-      """,
+    try NightTable.insert(
+      spoken, [.text("day", as: "date") { $0 }, .text("time_zone") { _ in record.timeZone }], into: "reported_days",
+      of: record, on: connection)
+    try NightTable.insert(
+      lines,
       [
-        .text(record.runId), .textArray(lines.map(\.day)), .textArray(lines.map(\.bucket.currency.code)),
-        .textArray(lines.map(\.bucket.disposition.rawValue)), .intArray(lines.map { Int64($0.sum.orders) }),
-        .textArray(lines.map { Money.decimalText($0.sum.minorUnits, digits: $0.bucket.currency.digits) }),
-      ])
+        .text("day", as: "date") { $0.day }, .text("currency") { $0.bucket.currency.code },
+        .text("disposition") { $0.bucket.disposition.rawValue }, .bigint("orders") { Int64($0.sum.orders) },
+        .text("amount", as: "numeric") { Money.decimalText($0.sum.minorUnits, digits: $0.bucket.currency.digits) },
+      ], into: "reported_totals", of: record, on: connection)
   }
 }

@@ -113,16 +113,13 @@ package struct RunRecord: Sendable {
       }
     }
     for sum in summary.findings.atStake.sorted { lines.append((sum.currency, "at_stake", 0, sum.minorUnits)) }
-    try connection.execute(
-      """
-      INSERT INTO night_audit.run_totals (run_id, currency, disposition, orders, amount)
-      SELECT $1::uuid, * FROM unnest($2::text[], $3::text[], $4::bigint[], $5::text[]::numeric[])
-      """,
+    try NightTable.insert(
+      lines,
       [
-        .text(runId), .textArray(lines.map(\.currency.code)), .textArray(lines.map(\.word)),
-        .intArray(lines.map { Int64($0.orders) }),
-        .textArray(lines.map { Money.decimalText($0.minorUnits, digits: $0.currency.digits) }),
-      ])
+        .text("currency") { $0.currency.code }, .text("disposition") { $0.word },
+        .bigint("orders") { Int64($0.orders) },
+        .text("amount", as: "numeric") { Money.decimalText($0.minorUnits, digits: $0.currency.digits) },
+      ], into: "run_totals", of: self, on: connection)
     // Last, because its entry in the trail covers all rows above.
     try connection.execute(
       """
@@ -143,29 +140,15 @@ package struct RunRecord: Sendable {
   }
 
   package func save(_ findings: FindingsSummary, on connection: borrowing BlockingConnection) throws(PostgresError) {
-    var kinds: [String?] = []
-    var severities: [String?] = []
-    var currencies: [String?] = []
-    var counts: [Int64] = []
-    var amounts: [String?] = []
-    var unknown: [Int64] = []
-    for line in findings.lines {
-      kinds.append(line.kind.rawValue)
-      severities.append(line.severity.rawValue)
-      currencies.append(line.currency?.code ?? "")
-      counts.append(Int64(line.findings))
-      amounts.append(line.currency.map { Money.decimalText(line.minorUnits, digits: $0.digits) } ?? "0")
-      unknown.append(Int64(line.unknown))
-    }
-    try connection.execute(
-      """
-      INSERT INTO night_audit.run_findings (run_id, kind, severity, currency, findings, at_stake, at_stake_unknown)
-      SELECT $1::uuid, * FROM unnest($2::text[], $3::text[], $4::text[], $5::bigint[], $6::text[]::numeric[], $7::bigint[])
-      """,
+    try NightTable.insert(
+      findings.lines,
       [
-        .text(runId), .textArray(kinds), .textArray(severities), .textArray(currencies), .intArray(counts),
-        .textArray(amounts), .intArray(unknown),
-      ])
+        .text("kind") { $0.kind.rawValue }, .text("severity") { $0.severity.rawValue },
+        .text("currency") { $0.currency?.code ?? "" }, .bigint("findings") { Int64($0.findings) },
+        .text("at_stake", as: "numeric") { line in
+          line.currency.map { Money.decimalText(line.minorUnits, digits: $0.digits) } ?? "0"
+        }, .bigint("at_stake_unknown") { Int64($0.unknown) },
+      ], into: "run_findings", of: self, on: connection)
   }
 
   /// Saves the number of orders of the period with a finding of each kind, and the number of refunds.
@@ -173,11 +156,9 @@ package struct RunRecord: Sendable {
     var counts = FindingKind.allCases.map { (code: $0.rawValue, orders: totals.ordersByKind[$0.index]) }
     counts.append((UnusualShare.Subject.refunds.code, totals.refunds))
     counts.removeAll { $0.orders == 0 }
-    try connection.execute(
-      """
-      INSERT INTO night_audit.run_kinds (run_id, kind, orders) SELECT $1::uuid, * FROM unnest($2::text[], $3::bigint[])
-      """,
-      [.text(runId), .textArray(counts.map(\.code)), .intArray(counts.map { Int64($0.orders) })])
+    try NightTable.insert(
+      counts, [.text("kind") { $0.code }, .bigint("orders") { Int64($0.orders) }], into: "run_kinds", of: self,
+      on: connection)
   }
 
   /// The sums of up to 28 nights before this one.

@@ -243,65 +243,55 @@ struct FindingsHistory {
 
   // MARK: - Saving
 
-  static let tonightColumns = [
-    "finding_id", "kind", "severity", "subject_kind", "subject", "order_id", "user_id", "product_id", "bundle_id",
-    "transaction_id", "receipt_id", "delivery_id", "environment", "currency", "amount", "at_stake", "reason", "paid_at",
-    "delivered_at", "occurred_at", "at_stake_unknown", "app", "country", "business_day", "action",
-    "subscription_expires_at", "owner", "reported_status", "ended_acceptance",
+  private struct Tonight {
+    var reported: ReportedFinding
+    var app: String?
+    var businessDay: String?
+    var finding: Finding { reported.finding }
+  }
+
+  private static let stored: [TableColumn<Tonight>] = [
+    .text("finding_id") { $0.reported.findingId }, .text("kind") { $0.finding.kind.rawValue },
+    .text("severity") { $0.finding.severity.rawValue }, .text("subject_kind") { $0.finding.subject.kind.rawValue },
+    .text("subject") { $0.finding.subject.id.text }, .text("order_id") { $0.finding.orderId?.text },
+    .text("user_id") { $0.finding.userId?.text }, .text("product_id") { $0.finding.productId?.text },
+    .text("bundle_id") { $0.finding.bundleId }, .text("transaction_id") { $0.finding.transactionId?.text },
+    .text("receipt_id") { $0.finding.receiptId?.text }, .text("delivery_id") { $0.finding.deliveryId?.text },
+    .text("environment") { $0.finding.environment?.rawValue }, .text("currency") { $0.finding.currency?.code },
+    .money("amount") { $0.finding.amountInRiskCurrency }, .money("at_stake") { $0.finding.atStake },
+    .text("reason") { $0.finding.reason.text }, .instant("paid_at") { $0.finding.paidAt },
+    .instant("delivered_at") { $0.finding.deliveredAt }, .instant("occurred_at") { $0.finding.occurredAt },
+    .bool("at_stake_unknown") { $0.finding.isAmountAtRiskUnknown }, .text("app") { $0.app },
+    .text("country") { $0.finding.country?.code }, .text("business_day") { $0.businessDay },
+    .text("action") { $0.finding.action.rawValue },
+    .instant("subscription_expires_at") { $0.finding.subscriptionExpiresDate }, .text("owner") { $0.reported.owner },
   ]
 
-  private static let storedColumns = tonightColumns.filter { $0 != "reported_status" && $0 != "ended_acceptance" }
+  private static let columns: [TableColumn<Tonight>] =
+    stored + [
+      .text("reported_status") { $0.reported.status }, .text("ended_acceptance") { $0.reported.endedAcceptance },
+    ]
+
+  private static let storedColumns = stored.map(\.name).joined(separator: ", ")
+
+  static let tonightColumns = columns.map(\.name)
 
   /// Holds tonight's findings until the run is published.
   static let tonightTable = """
-    CREATE TEMPORARY TABLE tonight (
-      finding_id text COLLATE "C" PRIMARY KEY, kind text NOT NULL, severity text NOT NULL, subject_kind text NOT NULL,
-      subject text NOT NULL,
-      order_id text, user_id text, product_id text, bundle_id text, transaction_id text, receipt_id text, delivery_id text,
-      environment text, currency text, amount numeric, at_stake numeric, reason text NOT NULL,
-      paid_at timestamptz, delivered_at timestamptz, occurred_at timestamptz,
-      at_stake_unknown boolean NOT NULL, app text, country text, business_day text, action text NOT NULL,
-      subscription_expires_at timestamptz, owner text, reported_status text NOT NULL,
-      ended_acceptance text) ON COMMIT DROP
+    CREATE TEMPORARY TABLE tonight ON COMMIT DROP AS
+    SELECT \(storedColumns), status AS reported_status, acceptance AS ended_acceptance FROM night_audit.findings WITH NO DATA;
+    ALTER TABLE tonight ADD PRIMARY KEY (finding_id)
     """
 
   static func write(
     _ reported: ReportedFinding, in dimensions: inout ReportDimensions, to writer: inout CopyWriter
   ) throws(PostgresError) {
     let finding = reported.finding
-    let (app, day) = (
-      dimensions.app(finding.bundleId), finding.occurredAt.map { dimensions.businessDay(of: $0) }
-    )
-    try writer.row { row throws(PostgresError) in
-      try row.text(reported.findingId)
-      try row.text(finding.kind.rawValue)
-      try row.text(finding.severity.rawValue)
-      try row.text(finding.subject.kind.rawValue)
-      try row.text(finding.subject.id.text)
-      try row.text(finding.orderId?.text)
-      try row.text(finding.userId?.text)
-      try row.text(finding.productId?.text)
-      try row.text(finding.bundleId)
-      try row.text(finding.transactionId?.text)
-      try row.text(finding.receiptId?.text)
-      try row.text(finding.deliveryId?.text)
-      try row.text(finding.environment?.rawValue)
-      try row.text(finding.currency?.code)
-      try row.numeric(finding.amountInRiskCurrency?.numeric)
-      try row.numeric(finding.atStake?.numeric)
-      try row.text(finding.reason.text)
-      try row.timestamp(finding.paidAt?.microseconds)
-      try row.timestamp(finding.deliveredAt?.microseconds)
-      try row.timestamp(finding.occurredAt?.microseconds)
-      try row.bool(finding.isAmountAtRiskUnknown)
-      try row.text(app)
-      try row.text(finding.country?.code)
-      try row.text(day)
-      try row.text(finding.action.rawValue)
-      try row.timestamp(finding.subscriptionExpiresDate?.microseconds)
-      try row.text(reported.owner)
-      try row.text(reported.status)
-      try row.text(reported.endedAcceptance)
+    let row = Tonight(
+      reported: reported, app: dimensions.app(finding.bundleId),
+      businessDay: finding.occurredAt.map { dimensions.businessDay(of: $0) })
+    try writer.row { writer throws(PostgresError) in
+      for column in columns { try column.write(row, to: &writer) }
     }
   }
 
@@ -365,11 +355,10 @@ struct FindingsHistory {
       FROM tonight t
       WHERE t.finding_id = f.finding_id AND (f.closed_at IS NOT NULL OR \(isChanged))
       """, [.timestamp(asOf.microseconds)])
-    let columns = storedColumns.joined(separator: ", ")
     try connection.execute(
       """
-      INSERT INTO night_audit.findings (\(columns), first_seen, opened_at, last_seen)
-      SELECT \(columns), $1, $1, $1 FROM tonight ON CONFLICT (finding_id) DO NOTHING
+      INSERT INTO night_audit.findings (\(storedColumns), first_seen, opened_at, last_seen)
+      SELECT \(storedColumns), $1, $1, $1 FROM tonight ON CONFLICT (finding_id) DO NOTHING
       """, [.timestamp(asOf.microseconds)])
     try met(parameters, on: connection)
   }
@@ -414,15 +403,14 @@ struct FindingsHistory {
   /// about them even if that run is undone, and the next night reports the findings that have gone.
   static func saveOwnFindings(_ record: RunRecord, on connection: borrowing BlockingConnection) throws(PostgresError) {
     let run: [PostgresValue] = [.timestamp(record.asOf.microseconds), .text(record.runId)]
-    let columns = storedColumns.joined(separator: ", ")
     try connection.execute(
       """
       WITH later AS (
         SELECT m.run_id, m.as_of FROM night_audit.findings_met m JOIN night_audit.runs r USING (run_id)
         WHERE m.as_of > $1 ORDER BY m.as_of, r.started_at LIMIT 1),
       passing AS (
-        INSERT INTO night_audit.findings AS f (\(columns), first_seen, opened_at, last_seen, closed_at)
-        SELECT \(columns), $1, $1, $1, later.as_of FROM tonight CROSS JOIN later ON CONFLICT (finding_id) DO NOTHING
+        INSERT INTO night_audit.findings AS f (\(storedColumns), first_seen, opened_at, last_seen, closed_at)
+        SELECT \(storedColumns), $1, $1, $1, later.as_of FROM tonight CROSS JOIN later ON CONFLICT (finding_id) DO NOTHING
         RETURNING f.finding_id, f.owner, \(FindingsTrail.digest("f")) AS digest)
       INSERT INTO night_audit.finding_events (finding_id, as_of, run_id, event, detail, digest)
       SELECT p.finding_id, e.as_of, e.run_id, e.event, e.detail, e.digest
@@ -466,14 +454,13 @@ struct FindingsHistory {
 }
 
 extension CopyReader {
-  func optionalMoney(_ column: Int) throws(PostgresError) -> Money? {
-    guard let currency = try optionalText(column).flatMap({ Currency(code: $0) }),
-      let units = try optionalNumeric(column + 1).flatMap({ try? $0.scaledInt64(decimals: Int(currency.digits)) })
+  /// An amount behind its currency.
+  func optionalMoney(_ column: Int) throws(PostgresError) -> Money? { try optionalMoney(column + 1, currency: column) }
+
+  func optionalMoney(_ column: Int, currency: Int) throws(PostgresError) -> Money? {
+    guard let currency = try optionalText(currency).flatMap({ Currency(code: $0) }),
+      let units = try optionalNumeric(column).flatMap({ try? $0.scaledInt64(decimals: Int(currency.digits)) })
     else { return nil }
     return Money(minorUnits: units, currency: currency)
   }
-}
-
-extension Money {
-  fileprivate var numeric: PostgresNumeric { PostgresNumeric(scaled: minorUnits, decimals: Int(currency.digits)) }
 }

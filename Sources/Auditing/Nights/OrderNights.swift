@@ -30,44 +30,53 @@ final class OrderNights {
     /// For the journal; nil for an order without a confirmed payment.
     var sale: JournalSale?
     var dispositionReason: DispositionReason
-
-    /// For a sandbox purchase, whether its user is a test user; otherwise nil.
-    func isAllowed(among testUsers: Set<Identifier>) -> Bool? {
-      environment == .sandbox ? testUsers.contains(userId) : nil
-    }
   }
 
-  /// The state of an order in the table `order_nights`.
+  /// A row of the table `order_nights`.
   private struct Kept: Equatable {
+    var orderId: Identifier
     var userId: Identifier?
     var productId: Identifier?
     var amount: Money?
-    /// nil without an amount, because an invalid row may have no date and then gets each night's own.
-    var createdAt: Instant?
+    var createdAt: Instant
     var disposition: String
     var environment: String?
     var isAllowed: Bool?
     var app: String?
     var country: String?
-    /// As `createdAt`.
     var businessDay: String?
 
-    init(_ now: DecidedOrder, testUsers: Set<Identifier>, in dimensions: inout ReportDimensions) {
-      (userId, productId, amount) = (now.userId, now.productId, now.amount)
-      createdAt = now.amount == nil ? nil : now.createdAt
-      (disposition, environment) = (now.disposition.rawValue, now.environment?.rawValue)
-      isAllowed = now.isAllowed(among: testUsers)
+    static let columns: [TableColumn<Kept>] = [
+      .text("order_id") { $0.orderId.text }, .text("user_id") { $0.userId?.text },
+      .text("product_id") { $0.productId?.text }, .text("currency") { $0.amount?.currency.code },
+      .money("amount") { $0.amount }, .instant("created_at") { $0.createdAt }, .text("disposition") { $0.disposition },
+      .text("environment") { $0.environment }, .bool("is_allowed") { $0.isAllowed }, .text("app") { $0.app },
+      .text("country") { $0.country }, .text("business_day", as: "date") { $0.businessDay },
+    ]
+
+    init(_ orderId: Identifier, _ now: DecidedOrder, testUsers: Set<Identifier>, in dimensions: inout ReportDimensions)
+    {
+      (self.orderId, userId, productId, amount) = (orderId, now.userId, now.productId, now.amount)
+      (createdAt, disposition, environment) = (now.createdAt, now.disposition.rawValue, now.environment?.rawValue)
+      isAllowed = now.environment == .sandbox ? testUsers.contains(now.userId) : nil
       (app, country) = (dimensions.app(now.bundleId), now.country?.code)
-      businessDay = createdAt.map { dimensions.businessDay(of: $0) }
+      businessDay = dimensions.businessDay(of: createdAt)
     }
 
-    /// - Parameter row: has the order ID and the base disposition in its first two columns.
+    /// - Parameter row: has the columns, then the base disposition.
     init(_ row: borrowing CopyReader) throws(PostgresError) {
-      (userId, productId, amount) = (try row.optionalId(2), try row.optionalId(3), try row.optionalMoney(4))
-      createdAt = amount == nil ? nil : Instant(microseconds: try row.timestamp(6))
-      (disposition, environment, isAllowed) = (try row.text(7), try row.optionalText(8), try row.optionalBool(9))
-      (app, country) = (try row.optionalText(10), try row.optionalText(11))
-      businessDay = amount == nil ? nil : try row.optionalText(12)
+      (orderId, userId, productId) = (try row.id(0), try row.optionalId(1), try row.optionalId(2))
+      (amount, createdAt) = (try row.optionalMoney(3), Instant(microseconds: try row.timestamp(5)))
+      (disposition, environment, isAllowed) = (try row.text(6), try row.optionalText(7), try row.optionalBool(8))
+      (app, country, businessDay) = (try row.optionalText(9), try row.optionalText(10), try row.optionalText(11))
+    }
+
+    /// Without an amount the time does not count: an invalid row may have no date, and then gets each night's own.
+    func isSame(as other: Kept) -> Bool {
+      guard amount == nil, other.amount == nil else { return self == other }
+      var other = other
+      (other.createdAt, other.businessDay) = (createdAt, businessDay)
+      return self == other
     }
   }
 
@@ -163,19 +172,17 @@ final class OrderNights {
     var before = try OrderedStream(
       connection.copyOut(
         """
-        SELECT DISTINCT ON (o.order_id) o.order_id,
+        SELECT DISTINCT ON (o.order_id) \(Kept.columns.map { "o.\($0.selection)" }.joined(separator: ", ")),
           CASE WHEN o.as_of <= \(instant) THEN o.disposition ELSE (
             SELECT b.disposition FROM night_audit.order_nights b
-            WHERE b.order_id = o.order_id AND b.as_of <= \(instant) ORDER BY b.as_of DESC LIMIT 1) END,
-          o.user_id, o.product_id, o.currency, o.amount, o.created_at, o.disposition, o.environment, o.is_allowed,
-          o.app, o.country, o.business_day::text
+            WHERE b.order_id = o.order_id AND b.as_of <= \(instant) ORDER BY b.as_of DESC LIMIT 1) END
         FROM night_audit.order_nights o
         WHERE o.as_of < \(asOf.sqlText) \(isOfFew ? "AND o.order_id IN (SELECT id FROM ids)" : "")
         ORDER BY o.order_id, o.as_of DESC
         """, ids: few)
-    ) { (base: try $0.optionalText(1), last: try Kept($0)) }
+    ) { (base: try $0.optionalText(12), last: try Kept($0)) }
     func isMissed(_ row: (base: String?, last: Kept)) -> Bool {
-      row.base != nil && row.last.createdAt.map { $0 >= lookbackStart } ?? false
+      row.base != nil && row.last.amount != nil && row.last.createdAt >= lookbackStart
     }
     var last: Identifier?
     while let found = try tonight.next() {
@@ -191,9 +198,8 @@ final class OrderNights {
       var reader = RecordReader(found.content)
       let now = try DecidedOrder(from: &reader)
       try each(orderId, now)
-      if known?.last != Kept(now, testUsers: testUsers, in: &dimensions) {
-        try differing.add(key: found.key, content: found.content)
-      }
+      let row = Kept(orderId, now, testUsers: testUsers, in: &dimensions)
+      if known?.last.isSame(as: row) != true { try differing.add(key: found.key, content: found.content) }
       guard let known, let before = known.base.flatMap({ Disposition(rawValue: $0) }) else { continue }
       figures.add(orderId, from: (before, known.last.amount), to: (now.disposition, now.amount))
       guard now.createdAt < period else { continue }
@@ -211,59 +217,20 @@ final class OrderNights {
     }
   }
 
-  private static let columns = [
-    "order_id", "user_id", "product_id", "currency", "amount", "created_at", "disposition", "environment",
-    "is_allowed", "app", "country", "business_day",
-  ]
-
+  /// Saves the orders that differ, and removes those that left the lookback.
   func save(
     _ record: RunRecord, lookbackStart: Instant, in dimensions: ReportDimensions,
     on connection: borrowing BlockingConnection
   ) throws {
     var dimensions = dimensions
-    try connection.executeScript(
-      """
-      CREATE TEMPORARY TABLE differing (order_id text, user_id text, product_id text, currency text, amount numeric,
-        created_at timestamptz, disposition text, environment text, is_allowed boolean,
-        app text, country text, business_day text) ON COMMIT DROP
-      """)
-    _ = try connection.copyIn(into: try PostgresIdentifier("differing"), columns: Self.columns) { writer in
-      while let found = try differing.next() {
-        var reader = RecordReader(found.content)
-        let now = try DecidedOrder(from: &reader)
-        let isAllowed = now.isAllowed(among: testUsers)
-        try writer.row { row throws(PostgresError) in
-          try row.text(String(decoding: found.key, as: UTF8.self))
-          try row.text(now.userId.text)
-          try row.text(now.productId.text)
-          try row.text(now.amount?.currency.code)
-          try row.numeric(now.amount?.minorUnits, decimals: Int(now.amount?.currency.digits ?? 0))
-          try row.timestamp(now.createdAt.microseconds)
-          try row.text(now.disposition.rawValue)
-          try row.text(now.environment?.rawValue)
-          try row.bool(isAllowed)
-          try row.text(dimensions.app(now.bundleId))
-          try row.text(now.country?.code)
-          try row.text(dimensions.businessDay(of: now.createdAt))
-        }
-      }
+    try NightTable.replace(
+      "order_nights", or: "created_at < \(lookbackStart.sqlText)", Kept.columns, of: record, on: connection
+    ) {
+      guard let found = try differing.next() else { return nil }
+      var reader = RecordReader(found.content)
+      let now = try DecidedOrder(from: &reader)
+      return Kept(Identifier(utf8: found.key), now, testUsers: testUsers, in: &dimensions)
     }
-    // A repeated night replaces its rows; orders that left the lookback are removed.
-    try connection.execute(
-      """
-      DELETE FROM night_audit.order_nights
-      WHERE run_id IN (SELECT run_id FROM night_audit.runs WHERE as_of = $1) OR created_at < $2
-      """,
-      [.timestamp(record.asOf.microseconds), .timestamp(lookbackStart.microseconds)])
-    try connection.execute(
-      """
-      INSERT INTO night_audit.order_nights
-        (order_id, as_of, run_id, user_id, product_id, currency, amount, created_at, disposition, environment, is_allowed,
-        app, country, business_day)
-      SELECT order_id, $1, $2::uuid, user_id, product_id, currency, amount, created_at, disposition, environment, is_allowed,
-        app, country, business_day::date
-      FROM differing
-      """, [.timestamp(record.asOf.microseconds), .text(record.runId)])
   }
 }
 

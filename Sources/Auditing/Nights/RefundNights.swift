@@ -14,35 +14,45 @@ final class RefundNights {
   /// The end of the report's period. The night knows no later refund.
   private let end: Instant
 
-  /// The state of a refund in the table `refund_nights`.
+  /// A row of the table `refund_nights`. Without a date, it has no refund.
   private struct Kept: Equatable {
+    var transactionId: Identifier
     var orderId: Identifier?
     var userId: Identifier?
     var productId: Identifier?
     var refunded: Money?
     var milliPercent: Int32?
-    var refundedAt: Instant
+    var refundedAt: Instant?
     var reason: String?
     var app: String?
     var country: String?
     var businessDay: String?
 
-    init(_ row: RefundRow, in dimensions: inout ReportDimensions) {
+    static let columns: [TableColumn<Kept>] = [
+      .text("transaction_id") { $0.transactionId.text }, .text("order_id") { $0.orderId?.text },
+      .text("user_id") { $0.userId?.text }, .text("product_id") { $0.productId?.text },
+      .text("currency") { $0.refunded?.currency.code }, .money("refunded") { $0.refunded },
+      .integer("milli_percent") { $0.milliPercent }, .instant("refunded_at") { $0.refundedAt },
+      .text("reason") { $0.reason }, .text("app") { $0.app }, .text("country") { $0.country },
+      .text("business_day", as: "date") { $0.businessDay },
+    ]
+
+    init(without transactionId: Identifier) { self.transactionId = transactionId }
+
+    init(_ transactionId: Identifier, _ row: RefundRow, in dimensions: inout ReportDimensions) {
+      self.transactionId = transactionId
       (orderId, userId, productId) = (row.orderId, row.userId, row.productId)
       (refunded, milliPercent, refundedAt) = (row.refunded, row.milliPercent, row.refundedAt)
       (reason, app, country) = (row.reason, dimensions.app(row.bundleId), row.country?.code)
       businessDay = dimensions.businessDay(of: row.refundedAt)
     }
 
-    /// nil for a row without a refund.
-    ///
-    /// - Parameter row: has the transaction ID in its first column.
-    init?(_ row: borrowing CopyReader) throws(PostgresError) {
-      guard let date = try row.optionalInstant(7) else { return nil }
+    init(_ row: borrowing CopyReader) throws(PostgresError) {
+      transactionId = try row.id(0)
       (orderId, userId, productId) = (try row.optionalId(1), try row.optionalId(2), try row.optionalId(3))
-      (refunded, milliPercent, refundedAt) = (try row.optionalMoney(4), try row.optionalInt32(6), date)
-      (reason, app, country) = (try row.optionalText(8), try row.optionalText(9), try row.optionalText(10))
-      businessDay = try row.optionalText(11)
+      (refunded, milliPercent) = (try row.optionalMoney(4), try row.optionalInt32(6))
+      (refundedAt, reason) = (try row.optionalInstant(7), try row.optionalText(8))
+      (app, country, businessDay) = (try row.optionalText(9), try row.optionalText(10), try row.optionalText(11))
     }
   }
 
@@ -66,8 +76,7 @@ final class RefundNights {
     var before = try OrderedStream(
       connection.copyOut(
         """
-        SELECT o.transaction_id, o.order_id, o.user_id, o.product_id, o.currency, o.refunded, o.milli_percent,
-          o.refunded_at, o.reason, o.app, o.country, o.business_day::text, b.currency, b.refunded, b.refunded_at,
+        SELECT \(Kept.columns.map { "o.\($0.selection)" }.joined(separator: ", ")), b.currency, b.refunded, b.refunded_at,
           (t.revoked_at IS NULL AND t.revocation_withdrawn_at <= \(asOf.sqlText)) IS TRUE, b.order_id
         FROM (
           SELECT DISTINCT ON (transaction_id) * FROM night_audit.refund_nights
@@ -82,7 +91,7 @@ final class RefundNights {
         """)
     ) {
       (
-        id: try $0.id(0), last: try Kept($0), base: try $0.optionalRefund(12), isWithdrawn: try $0.bool(15),
+        last: try Kept($0), base: try $0.optionalRefund(13, currency: 12), isWithdrawn: try $0.bool(15),
         baseOrder: try $0.optionalId(16)
       )
     }
@@ -105,11 +114,12 @@ final class RefundNights {
       // Stored rows before this one have no refund tonight, or have another transaction ID of the purchase.
       while let next = before.nextKey, found.map({ next < BorrowedText($0.key) }) ?? true, let gone = try before.next()
       {
-        guard isWhole, let kept = gone.last, kept.refundedAt < end else { continue }
-        try differing.add(key: gone.id.bytes, content: [])
+        guard isWhole, let date = gone.last.refundedAt, date < end else { continue }
+        try differing.add(key: gone.last.transactionId.bytes, content: [])
         if gone.isWithdrawn, let refund = gone.base {
           try adjust(
-            gone.id, of: (kept.orderId, kept.userId), refund, Money(minorUnits: 0, currency: refund.amount.currency))
+            gone.last.transactionId, of: (gone.last.orderId, gone.last.userId), refund,
+            Money(minorUnits: 0, currency: refund.amount.currency))
         }
       }
       guard let found else { return }
@@ -119,72 +129,32 @@ final class RefundNights {
       let known = try before.nextKey == BorrowedText(found.key) ? before.next() : nil
       var reader = RecordReader(found.content)
       let row = try RefundRow(from: &reader)
-      if known?.last != Kept(row, in: &dimensions) { try differing.add(key: found.key, content: found.content) }
+      if known?.last != Kept(id, row, in: &dimensions) { try differing.add(key: found.key, content: found.content) }
       if let known, known.baseOrder == row.orderId {
         try adjust(id, of: (row.orderId, row.userId), known.base, row.refunded)
       }
     }
   }
 
-  private static let columns = [
-    "transaction_id", "order_id", "user_id", "product_id", "currency", "refunded", "milli_percent", "refunded_at",
-    "reason", "app", "country", "business_day",
-  ]
-
   func save(
     _ record: RunRecord, in dimensions: ReportDimensions, on connection: borrowing BlockingConnection
   ) throws {
     var dimensions = dimensions
-    try connection.executeScript(
-      """
-      CREATE TEMPORARY TABLE refund (transaction_id text, order_id text, user_id text, product_id text, currency text,
-        refunded numeric, milli_percent integer, refunded_at timestamptz, reason text, app text, country text,
-        business_day text) ON COMMIT DROP
-      """)
-    _ = try connection.copyIn(into: try PostgresIdentifier("refund"), columns: Self.columns) { writer in
-      while let found = try differing.next() {
-        var refund: RefundRow?
-        if !found.content.isEmpty {
-          var reader = RecordReader(found.content)
-          refund = try RefundRow(from: &reader)
-        }
-        let businessDay = refund.map { dimensions.businessDay(of: $0.refundedAt) }
-        try writer.row { row throws(PostgresError) in
-          try row.text(String(decoding: found.key, as: UTF8.self))
-          try row.text(refund?.orderId?.text)
-          try row.text(refund?.userId?.text)
-          try row.text(refund?.productId.text)
-          try row.text(refund?.refunded?.currency.code)
-          try row.numeric(refund?.refunded?.minorUnits, decimals: Int(refund?.refunded?.currency.digits ?? 0))
-          try row.int(refund?.milliPercent.map(Int64.init))
-          try row.timestamp(refund?.refundedAt.microseconds)
-          try row.text(refund?.reason)
-          try row.text(refund.flatMap { dimensions.app($0.bundleId) })
-          try row.text(refund?.country?.code)
-          try row.text(businessDay)
-        }
-      }
+    try NightTable.replace("refund_nights", Kept.columns, of: record, on: connection) {
+      guard let found = try differing.next() else { return nil }
+      let id = Identifier(utf8: found.key)
+      if found.content.isEmpty { return Kept(without: id) }
+      var reader = RecordReader(found.content)
+      return Kept(id, try RefundRow(from: &reader), in: &dimensions)
     }
-    // A repeated night replaces its rows.
-    try connection.execute(
-      """
-      DELETE FROM night_audit.refund_nights
-      WHERE run_id IN (SELECT run_id FROM night_audit.runs WHERE as_of = $1)
-      """, [.timestamp(record.asOf.microseconds)])
-    try connection.execute(
-      """
-      INSERT INTO night_audit.refund_nights (\(Self.columns.joined(separator: ", ")), as_of, run_id)
-      SELECT transaction_id, order_id, user_id, product_id, currency, refunded, milli_percent, refunded_at, reason, app,
-        country, business_day::date, $1, $2::uuid
-      FROM refund
-      """, [.timestamp(record.asOf.microseconds), .text(record.runId)])
   }
 }
 
 extension CopyReader {
-  /// A refund in three columns: currency, amount, date.
-  fileprivate func optionalRefund(_ column: Int) throws(PostgresError) -> JournalSale.Refund? {
-    guard let amount = try optionalMoney(column), let date = try optionalInstant(column + 2) else { return nil }
+  /// A refund in two columns, amount and date.
+  fileprivate func optionalRefund(_ column: Int, currency: Int) throws(PostgresError) -> JournalSale.Refund? {
+    guard let amount = try optionalMoney(column, currency: currency), let date = try optionalInstant(column + 1)
+    else { return nil }
     return JournalSale.Refund(amount: amount, date: date)
   }
 }
