@@ -24,11 +24,8 @@ package struct AuditPlan: Sendable {
   package var mappingProblems: [String] = []
 
   package init(rules: Rules, period: Period, selection: Selection, staleAfter: Span, refundWindow: Span) {
-    self.rules = rules
-    self.period = period
-    self.selection = selection
-    self.staleAfter = staleAfter
-    self.refundWindow = refundWindow
+    (self.rules, self.period, self.selection) = (rules, period, selection)
+    (self.staleAfter, self.refundWindow) = (staleAfter, refundWindow)
   }
 
   package var asOf: Instant { rules.asOf }

@@ -54,12 +54,8 @@ package struct SettingKey: Sendable {
     _ name: String, _ meaning: String = "", standard: String = "", example: String = "", secrecy: Secrecy = .none,
     isList: Bool = false
   ) {
-    self.name = name
-    self.meaning = meaning
-    self.standard = standard
-    self.example = example
-    self.secrecy = secrecy
-    self.isList = isList
+    (self.name, self.meaning, self.standard) = (name, meaning, standard)
+    (self.example, self.secrecy, self.isList) = (example, secrecy, isList)
     store = nil
     reportedText = nil
   }

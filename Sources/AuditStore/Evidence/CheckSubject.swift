@@ -12,10 +12,7 @@ package struct CheckSubject: Hashable, Sendable {
   package var kind: Kind
   package var id: Identifier
 
-  package init(kind: Kind, id: Identifier) {
-    self.kind = kind
-    self.id = id
-  }
+  package init(kind: Kind, id: Identifier) { (self.kind, self.id) = (kind, id) }
 }
 
 extension CheckSubject {

@@ -10,10 +10,7 @@ package enum ClaimsTable {
     /// nil: the transaction has no owner any more.
     package var orderId: Identifier?
 
-    package init(key: TransactionKey, orderId: Identifier?) {
-      self.key = key
-      self.orderId = orderId
-    }
+    package init(key: TransactionKey, orderId: Identifier?) { (self.key, self.orderId) = (key, orderId) }
 
     package func write(to record: inout RecordBytes) {
       record.put(key.environment.rawValue)

@@ -55,10 +55,7 @@ package struct FindingChange: Hashable, Sendable {
   package var findingId: String
   package var decision: FindingDecision
 
-  package init(findingId: String, decision: FindingDecision) {
-    self.findingId = findingId
-    self.decision = decision
-  }
+  package init(findingId: String, decision: FindingDecision) { (self.findingId, self.decision) = (findingId, decision) }
 
   static func effective(
     _ changes: [FindingChange], on connection: borrowing BlockingConnection

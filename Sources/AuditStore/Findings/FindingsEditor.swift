@@ -10,10 +10,7 @@ package struct FindingsEditor: Sendable {
   private let settings: Settings
   private let now: Instant
 
-  package init(settings: Settings, now: Instant) {
-    self.settings = settings
-    self.now = now
-  }
+  package init(settings: Settings, now: Instant) { (self.settings, self.now) = (settings, now) }
 
   package enum Choice: Sendable {
     /// By ID or by a unique prefix of one.

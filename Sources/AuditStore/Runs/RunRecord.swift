@@ -24,14 +24,8 @@ package struct RunRecord: Sendable {
     runId: String, command: String, asOf: Instant, period: Period, timeZone: String, configuration: String,
     isNightly: Bool, host: String
   ) {
-    self.runId = runId
-    self.command = command
-    self.asOf = asOf
-    self.period = period
-    self.timeZone = timeZone
-    self.configuration = configuration
-    self.isNightly = isNightly
-    self.host = host
+    (self.runId, self.command, self.asOf, self.period) = (runId, command, asOf, period)
+    (self.timeZone, self.configuration, self.isNightly, self.host) = (timeZone, configuration, isNightly, host)
   }
 
   /// Records the start of the run. Returns the hash of its entry in the trail, which the report prints.

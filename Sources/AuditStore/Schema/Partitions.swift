@@ -116,10 +116,7 @@ package enum EvidenceRetention {
     package var isOld: Bool
 
     package init(id: Int64, subject: String?, fact: TransactionFact, isOld: Bool) {
-      self.id = id
-      self.subject = subject
-      self.fact = fact
-      self.isOld = isOld
+      (self.id, self.subject, self.fact, self.isOld) = (id, subject, fact, isOld)
     }
   }
 

@@ -9,10 +9,7 @@ package struct SweepCoverage {
   package let settings: Settings
   package let plan: AuditPlan
 
-  package init(settings: Settings, plan: AuditPlan) {
-    self.settings = settings
-    self.plan = plan
-  }
+  package init(settings: Settings, plan: AuditPlan) { (self.settings, self.plan) = (settings, plan) }
 
   /// Why a missing sweep makes the night incomplete, one sentence for each app.
   package func shortfalls(_ connection: borrowing BlockingConnection) throws(PostgresError) -> [String] {

@@ -7,10 +7,7 @@ package struct SweepCursor: Hashable, Sendable {
     package var start: Instant
     package var end: Instant
 
-    package init(start: Instant, end: Instant) {
-      self.start = start
-      self.end = end
-    }
+    package init(start: Instant, end: Instant) { (self.start, self.end) = (start, end) }
   }
 
   package struct Gap: Hashable, Sendable {

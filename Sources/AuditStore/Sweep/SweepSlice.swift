@@ -15,9 +15,7 @@ package struct SweepSlice: Hashable, Sendable {
   private var mayRestart = true
 
   package init(start: Instant, end: Instant, paginationToken: String? = nil) {
-    self.start = start
-    self.end = end
-    self.paginationToken = paginationToken
+    (self.start, self.end, self.paginationToken) = (start, end, paginationToken)
   }
 
   var unseen: SweepSlice { SweepSlice(start: start, end: end, paginationToken: paginationToken) }

@@ -317,8 +317,7 @@ private struct SegmentReader {
   private var problem: String?
 
   init(table: String, segments: [(entry: Int64, segment: TrailEntry.Segment)]) {
-    self.table = table
-    self.segments = segments
+    (self.table, self.segments) = (table, segments)
   }
 
   /// - Parameter image: empty if a column has a value that was added after the row was covered.

@@ -38,10 +38,7 @@ struct FindingsHistory {
   private let today: String
 
   init(plan: AuditPlan, owners: FindingOwners, changes: NightChanges, today: String) {
-    self.today = today
-    self.plan = plan
-    self.owners = owners
-    self.changes = changes
+    (self.today, self.plan, self.owners, self.changes) = (today, plan, owners, changes)
   }
 
   private static let batch = 2_000

@@ -20,8 +20,7 @@ final class NightChanges {
   private var record = RecordBytes()
 
   init(base: BaseNight?, plan: AuditPlan, temporaryDirectory: String) {
-    self.base = base
-    self.plan = plan
+    (self.base, self.plan) = (base, plan)
     rows = SpillSorter(directory: temporaryDirectory, budget: NightChanges.budget)
     closed = SpillSorter(directory: temporaryDirectory, budget: NightChanges.budget)
     closedByUrgency = SpillSorter(directory: temporaryDirectory, budget: NightChanges.budget)

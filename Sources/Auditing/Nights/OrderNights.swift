@@ -81,8 +81,7 @@ final class OrderNights {
   }
 
   init(isWanted: Bool, testUsers: Set<Identifier>, temporaryDirectory: String) {
-    self.isWanted = isWanted
-    self.testUsers = testUsers
+    (self.isWanted, self.testUsers) = (isWanted, testUsers)
     tonight = SpillSorter(directory: temporaryDirectory, budget: 1 << 22)
     differing = SpillSorter(directory: temporaryDirectory, budget: 1 << 20)
   }

@@ -17,10 +17,7 @@ package struct ReportSupplement: Sendable {
     facts: TieOutFacts, findings: [Finding], isUndecided: @escaping @Sendable (Finding) -> Bool,
     write: @escaping @Sendable (inout ReportWriter) throws -> Void
   ) {
-    self.facts = facts
-    self.findings = findings
-    self.isUndecided = isUndecided
-    self.write = write
+    (self.facts, self.findings, self.isUndecided, self.write) = (facts, findings, isUndecided, write)
   }
 
   /// The findings of a report of this as-of, including open findings that are undecided.

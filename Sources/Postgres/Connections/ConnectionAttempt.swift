@@ -26,8 +26,7 @@ final class ConnectionAttempt: Sendable {
   private static let limit = Duration.seconds(120)
 
   private init(_ parameters: ConnectionParameters, _ notices: NoticeReceiver) {
-    self.parameters = parameters
-    self.notices = notices
+    (self.parameters, self.notices) = (parameters, notices)
   }
 
   static func connect(

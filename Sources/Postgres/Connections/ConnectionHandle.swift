@@ -48,8 +48,7 @@ final class ConnectionHandle {
     let connected = try unsafe ConnectionAttempt.connect(parameters, notices: receiver, interruption: interruption)
     unsafe pointer = unsafe connected
     canceller = unsafe StatementCanceller(connection: connected)
-    self.notices = receiver
-    self.interruption = interruption
+    (self.notices, self.interruption) = (receiver, interruption)
     responseTimeout = profile.responseTimeout
     interruption.attach(canceller)
   }

@@ -30,8 +30,7 @@ public struct PostgresError: Error, Hashable, Sendable {
   public var place: String?
 
   public init(_ kind: Kind, _ message: String, statement: String? = nil) {
-    self.kind = kind
-    self.message = message
+    (self.kind, self.message) = (kind, message)
     self.statement = statement.map(maskedStatement)
   }
 

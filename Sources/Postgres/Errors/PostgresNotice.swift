@@ -28,8 +28,7 @@ final class NoticeReceiver: Sendable {
   let connection: String
 
   init(_ handler: @escaping PostgresNoticeHandler, connection: String) {
-    self.handler = handler
-    self.connection = connection
+    (self.handler, self.connection) = (handler, connection)
   }
 
   /// Replaces libpq's own receiver, which writes to standard error.

@@ -31,8 +31,7 @@ public struct PostgresRows: Sendable {
         fields.append(start..<bytes.count)
       }
     }
-    self.bytes = bytes
-    self.fields = fields
+    (self.bytes, self.fields) = (bytes, fields)
   }
 
   public func single() throws(PostgresError) -> PostgresRow {

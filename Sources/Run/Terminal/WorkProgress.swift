@@ -11,8 +11,7 @@ package final class WorkProgress: Sendable {
   private let logger: Logger
 
   package init(logger: Logger, isQuiet: Bool) {
-    self.logger = logger
-    self.isQuiet = isQuiet
+    (self.logger, self.isQuiet) = (logger, isQuiet)
     let environment = ProcessInfo.processInfo.environment
     isTerminal = isatty(STDERR_FILENO) == 1 && environment["TERM"] != "dumb"
   }

@@ -7,10 +7,7 @@ package struct ConfigurationError: RunEndingError, CustomStringConvertible {
   /// The problem and the expectation; never a secret's value.
   package var problem: String
 
-  package init(key: String, problem: String) {
-    self.key = key
-    self.problem = problem
-  }
+  package init(key: String, problem: String) { (self.key, self.problem) = (key, problem) }
 
   package var description: String { "\(key): \(problem)" }
 }
