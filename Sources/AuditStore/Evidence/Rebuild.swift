@@ -54,8 +54,7 @@ package struct Rebuild {
       let finding = findings.problem
       outcome.uncounted = try EvidenceTable.firstUncounted(in: uncounted, on: connection) ?? findings.uncounted
       outcome.steering =
-        differences.map { "\($0)" } + (try InterNightState.problems(on: connection)).map { "\($0)" }
-        + (finding.map { [$0] } ?? [])
+        differences.map { "\($0)" } + (try InterNightState.problems(on: connection)) + (finding.map { [$0] } ?? [])
       if isRepairing, !outcome.agrees {
         let lost = try InterNightState.lost(on: connection)
         outcome.steering += lost

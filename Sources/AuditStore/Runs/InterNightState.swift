@@ -6,10 +6,6 @@ import Reconciliation
 ///
 /// `answers` and `run_events`, which are only appended to, record what was read, left to read, and settled.
 package struct InterNightState {
-  package struct Problem: Hashable, Sendable, CustomStringConvertible {
-    package var description: String
-  }
-
   /// SQL: the first instant after the released months of a table; null if none was released.
   package static func released(_ table: String) -> String {
     """
@@ -133,7 +129,7 @@ package struct InterNightState {
     """
   }
 
-  package static func problems(on connection: borrowing BlockingConnection) throws(PostgresError) -> [Problem] {
+  package static func problems(on connection: borrowing BlockingConnection) throws(PostgresError) -> [String] {
     try connection.execute(
       """
       SELECT format('the cursor of %s of %s is later than what runs read; notifications before it may be unread',
@@ -166,7 +162,7 @@ package struct InterNightState {
       FROM night_audit.dispatches d WHERE \(isUnsettled)
       ORDER BY 1
       """
-    ).map { row throws(PostgresError) in Problem(description: try row.text(0)) }
+    ).map { row throws(PostgresError) in try row.text(0) }
   }
 
   /// One sentence for each changed sweep. `mend` cannot restore its gaps, because only their digest was recorded.

@@ -8,8 +8,6 @@ package enum PublishedReport {
     package var after: Instant?
     package var until: Instant
 
-    package init(after: Instant?, until: Instant) { (self.after, self.until) = (after, until) }
-
     var parameters: [PostgresValue] {
       [.timestamp(until.microseconds), .timestamp(after?.microseconds)]
     }

@@ -10,8 +10,6 @@ package struct ReportedRefunds {
   package struct Night: Hashable, Sendable {
     package var span: Range<Instant>
     package var asOf: Instant
-
-    package init(span: Range<Instant>, asOf: Instant) { (self.span, self.asOf) = (span, asOf) }
   }
 
   /// A refund of the purchase with these transaction IDs.

@@ -114,10 +114,6 @@ package enum EvidenceRetention {
     package var subject: String?
     package var fact: TransactionFact
     package var isOld: Bool
-
-    package init(id: Int64, subject: String?, fact: TransactionFact, isOld: Bool) {
-      (self.id, self.subject, self.fact, self.isOld) = (id, subject, fact, isOld)
-    }
   }
 
   /// IDs of old facts to keep. These are the first fact, the last of each proof and channel, and all if the fold would

@@ -6,8 +6,6 @@ package struct SweepCursor: Hashable, Sendable {
   package struct Window: Hashable, Sendable {
     package var start: Instant
     package var end: Instant
-
-    package init(start: Instant, end: Instant) { (self.start, self.end) = (start, end) }
   }
 
   package struct Gap: Hashable, Sendable {

@@ -113,40 +113,42 @@ package struct TrailVerification: Sendable {
 
   /// A covered range of a table, with the columns of its digests.
   private struct Piece {
-    var after: Int64
-    var through: Int64
+    var condition: String
     var columns: String
     var segments: [(entry: Int64, segment: TrailEntry.Segment)]
+    /// Describes the rows of a problem.
+    var note = ""
   }
 
   /// Verifies that a table has exactly the appended rows, except released ones.
   func prove(_ table: String, key: String, on connection: borrowing BlockingConnection) throws -> Check {
     let released = entries.last { $0.content.kind == .released && $0.content.table == table }
     let before = released?.content.before
-    let releasedMark = released?.content.marks[table] ?? .min
-    let gone =
-      before.map { "recorded_at < '\($0)'::timestamp AT TIME ZONE 'UTC' AND \(key) <= \(releasedMark)" } ?? "false"
+    let gone = before.map { before in
+      "recorded_at < '\(before)'::timestamp AT TIME ZONE 'UTC' AND \(key) <= \(released?.content.marks[table] ?? .min)"
+    }
     // IDs before the first mark are covered by no entry.
-    let made = try connection.execute("SELECT \(key) FROM night_audit.\(table) WHERE \(key) < 1 ORDER BY 1 LIMIT 1")
-    if let made = try made.first.map({ row throws(PostgresError) in try row.int64(0) }) {
+    let made = try connection.execute("SELECT min(\(key)) FROM night_audit.\(table) WHERE \(key) < 1").single()
+    if let made = try made.optionalInt64(0) {
       return Check(subject: table, problem: "row \(made) has an ID that the table never assigns")
     }
-    var rows: Int64 = 0
-    for piece in pieces(of: table, released) {
-      var reader = SegmentReader(table: table, segments: piece.segments)
-      let range = "\(key) > \(piece.after) AND \(key) <= \(piece.through) AND NOT (\(gone))"
-      try read(table, key, piece.columns, range, on: connection) { reader.take($0, $1) }
-      rows += reader.rows
-      if let problem = reader.end() { return Check(subject: table, problem: problem) }
-    }
-    if let released, let before {
+    var pieces = pieces(of: table, key: key, released, gone: gone ?? "false")
+    if let released, let before, let gone {
       let kept = released.content.kept.map { [(entry: released.id, segment: $0)] } ?? []
-      var reader = SegmentReader(table: table, segments: kept)
-      try read(table, key, released.content.keyColumns ?? key, gone, on: connection) { reader.take($0, $1) }
+      pieces.append(
+        Piece(
+          condition: gone, columns: released.content.keyColumns ?? key, segments: kept,
+          note: "among the rows kept from before \(before): "))
+    }
+    var rows: Int64 = 0
+    for piece in pieces {
+      var reader = SegmentReader(segments: piece.segments)
+      let image = try TrailVerification.image(of: table, piece.columns, on: connection)
+      var found = try connection.copyOut(
+        "SELECT \(key), \(image) FROM night_audit.\(table) WHERE \(piece.condition) ORDER BY \(key)")
+      while try found.advance() { reader.take(try found.int64(0), try found.bytes(1).map { [UInt8]($0) } ?? []) }
+      if let problem = reader.end() { return Check(subject: table, problem: piece.note + problem) }
       rows += reader.rows
-      if let problem = reader.end() {
-        return Check(subject: table, problem: "among the rows kept from before \(before): \(problem)")
-      }
     }
     let mark = entries.last?.content.marks[table] ?? .min
     let new = try connection.execute(
@@ -157,47 +159,25 @@ package struct TrailVerification: Sendable {
     return Check(subject: "\(table) (\(rows) rows\(newer)\(removalNote))")
   }
 
-  private func pieces(of table: String, _ released: TrailEntry?) -> [Piece] {
+  /// The ranges that consecutive entries cover with the same columns.
+  private func pieces(of table: String, key: String, _ released: TrailEntry?, gone: String) -> [Piece] {
     var pieces: [Piece] = []
-    var mark = Int64.min
+    var (start, mark) = (Int64.min, Int64.min)
     for entry in entries {
       let content = entry.content
       guard let through = content.marks[table], through > mark, let columns = content.columns[table] else { continue }
-      let segments = content.appended.filter { segment in
-        guard let released, let before = released.content.before, entry.id < released.id else {
-          return segment.table == table
-        }
-        return segment.table == table && segment.month >= before.prefix(7)
-      }
-      let numbered = segments.map { (entry: entry.id, segment: $0) }
-      if let last = pieces.indices.last, pieces[last].columns == columns {
-        pieces[last].through = through
-        pieces[last].segments += numbered
-      } else {
-        pieces.append(Piece(after: mark, through: through, columns: columns, segments: numbered))
-      }
+      let months = entry.id < released?.id ?? .min ? released?.content.before?.prefix(7) ?? "" : ""
+      let segments = content.appended.filter { $0.table == table && $0.month >= months }
+        .map { (entry: entry.id, segment: $0) }
+      let earlier = pieces.last?.columns == columns ? pieces.removeLast() : nil
+      if earlier == nil { start = mark }
+      pieces.append(
+        Piece(
+          condition: "\(key) > \(start) AND \(key) <= \(through) AND NOT (\(gone))", columns: columns,
+          segments: (earlier?.segments ?? []) + segments))
       mark = through
     }
     return pieces
-  }
-
-  /// Reads row digests in the order of IDs. Columns added later must be empty.
-  private func read(
-    _ table: String, _ key: String, _ columns: String, _ condition: String, on connection: borrowing BlockingConnection,
-    each body: (Int64, [UInt8]) throws -> Void
-  ) throws {
-    let image = try TrailVerification.image(of: table, columns, on: connection)
-    try connection.executeScript(
-      """
-      DECLARE rows NO SCROLL CURSOR FOR
-      SELECT \(key), \(image) FROM night_audit.\(table) WHERE \(condition) ORDER BY \(key)
-      """)
-    while true {
-      let rows = try connection.execute("FETCH 10000 FROM rows")
-      if rows.isEmpty { break }
-      for row in rows { try body(try row.int64(0), try row.bytes(1)) }
-    }
-    try connection.executeScript("CLOSE rows")
   }
 
   /// SQL for the SHA-256 of a row over these columns; empty if a later column has a value.
@@ -308,7 +288,6 @@ package struct TrailVerification: Sendable {
 
 /// Compares rows with the digests of entries, one row at a time.
 private struct SegmentReader {
-  let table: String
   let segments: [(entry: Int64, segment: TrailEntry.Segment)]
   private(set) var rows: Int64 = 0
   private var position = 0
@@ -316,9 +295,7 @@ private struct SegmentReader {
   private var digest: [UInt8] = []
   private var problem: String?
 
-  init(table: String, segments: [(entry: Int64, segment: TrailEntry.Segment)]) {
-    (self.table, self.segments) = (table, segments)
-  }
+  init(segments: [(entry: Int64, segment: TrailEntry.Segment)]) { self.segments = segments }
 
   /// - Parameter image: empty if a column has a value that was added after the row was covered.
   mutating func take(_ id: Int64, _ image: [UInt8]) {
