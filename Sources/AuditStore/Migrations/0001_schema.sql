@@ -69,22 +69,16 @@ CREATE INDEX run_events_run ON night_audit.run_events (run_id, event_id);
 -- Money of a run by currency and disposition: the source of the history chart.
 CREATE TABLE night_audit.run_totals (
   run_id      uuid NOT NULL REFERENCES night_audit.runs ON DELETE CASCADE,
-  currency    text COLLATE "C" NOT NULL,
-  disposition text COLLATE "C" NOT NULL,
-  orders      bigint NOT NULL,
-  amount      numeric NOT NULL,
+  currency text COLLATE "C" NOT NULL, disposition text COLLATE "C" NOT NULL, orders bigint NOT NULL,
+  amount numeric NOT NULL,
   PRIMARY KEY (run_id, currency, disposition)
 );
 
 -- Open findings of a night by kind and currency; the currency of findings without money is empty.
 CREATE TABLE night_audit.run_findings (
   run_id           uuid NOT NULL REFERENCES night_audit.runs ON DELETE CASCADE,
-  kind             text COLLATE "C" NOT NULL,
-  severity         text COLLATE "C" NOT NULL,
-  currency         text COLLATE "C" NOT NULL,
-  findings         bigint NOT NULL,
-  at_stake         numeric NOT NULL,
-  at_stake_unknown bigint NOT NULL,
+  kind text COLLATE "C" NOT NULL, severity text COLLATE "C" NOT NULL, currency text COLLATE "C" NOT NULL,
+  findings bigint NOT NULL, at_stake numeric NOT NULL, at_stake_unknown bigint NOT NULL,
   PRIMARY KEY (run_id, kind, severity, currency)
 );
 
@@ -108,12 +102,8 @@ CREATE TABLE night_audit.reported_days (
 CREATE INDEX reported_days_day ON night_audit.reported_days (day);
 
 CREATE TABLE night_audit.reported_totals (
-  run_id      uuid NOT NULL,
-  day         date NOT NULL,
-  currency    text COLLATE "C" NOT NULL,
-  disposition text COLLATE "C" NOT NULL,
-  orders      bigint NOT NULL,
-  amount      numeric NOT NULL,
+  run_id uuid NOT NULL, day date NOT NULL, currency text COLLATE "C" NOT NULL, disposition text COLLATE "C" NOT NULL,
+  orders bigint NOT NULL, amount numeric NOT NULL,
   PRIMARY KEY (run_id, day, currency, disposition),
   FOREIGN KEY (run_id, day) REFERENCES night_audit.reported_days ON DELETE CASCADE
 );
@@ -356,53 +346,18 @@ CREATE UNIQUE INDEX retention_one ON night_audit.retention ((true));
 -- The fold of the evidence, one row for each transaction; `rebuild` computes it again. Which order owns a transaction
 -- is not stored here: each audit derives it from orders and evidence.
 CREATE TABLE night_audit.transactions (
-  environment                      text COLLATE "C" NOT NULL,
-  transaction_id                   text COLLATE "C" NOT NULL,
-  original_transaction_id          text COLLATE "C",
-  web_order_line_item_id           text COLLATE "C",
-  bundle_id                        text,
-  product_id                       text COLLATE "C" NOT NULL,
-  product_type                     text,
-  quantity                         integer,
-  purchased_at                     timestamptz,
-  original_purchased_at            timestamptz,
-  expires_at                       timestamptz,
-  subscription_expires_at          timestamptz,
-  revoked_at                       timestamptz,
-  revocation_percentage            integer,
-  revocation_type                  text,
-  revocation_reason                integer,
-  revocation_withdrawn_at          timestamptz,
-  price_milliunits                 bigint,
-  currency                         text,
-  tells_account_token              boolean NOT NULL,
-  app_account_token                text,
-  ownership                        text,
-  is_renewal                       boolean,
-  has_offer                        boolean,
-  is_upgraded                      boolean,
-  is_contradictory                 boolean NOT NULL,
-  channel                          text NOT NULL,
-  signed_at                        timestamptz NOT NULL,
-  checked_at                       timestamptz NOT NULL,
-  first_signed_at                  timestamptz,
-  renewal_at                       timestamptz,
-  subscription_status              integer,
-  subscription_status_at           timestamptz,
-  consumption_request_reason       text,
-  revocation_of_some_items         boolean,
-  storefront                       text,
-  app_transaction_id               text,
-  offer_type                       integer,
-  offer_identifier                 text,
-  subscription_group_identifier    text,
-  commitment_info                  text,
-  billing_plan_type                text,
-  previous_original_transaction_id text,
-  revocation_told_at               timestamptz,
-  refund_requested_at              timestamptz,
-  refund_declined_at               timestamptz,
-  notified_at                      timestamptz,
+  environment text COLLATE "C" NOT NULL, transaction_id text COLLATE "C" NOT NULL, original_transaction_id text COLLATE "C",
+  web_order_line_item_id text COLLATE "C", bundle_id text, product_id text COLLATE "C" NOT NULL, product_type text,
+  quantity integer, purchased_at timestamptz, original_purchased_at timestamptz, expires_at timestamptz,
+  subscription_expires_at timestamptz, revoked_at timestamptz, revocation_percentage integer, revocation_type text,
+  revocation_reason integer, revocation_withdrawn_at timestamptz, price_milliunits bigint, currency text,
+  tells_account_token boolean NOT NULL, app_account_token text, ownership text, is_renewal boolean, has_offer boolean,
+  is_upgraded boolean, is_contradictory boolean NOT NULL, channel text NOT NULL, signed_at timestamptz NOT NULL,
+  checked_at timestamptz NOT NULL, first_signed_at timestamptz, renewal_at timestamptz, subscription_status integer,
+  subscription_status_at timestamptz, consumption_request_reason text, revocation_of_some_items boolean, storefront text,
+  app_transaction_id text, offer_type integer, offer_identifier text, subscription_group_identifier text,
+  commitment_info text, billing_plan_type text, previous_original_transaction_id text, revocation_told_at timestamptz,
+  refund_requested_at timestamptz, refund_declined_at timestamptz, notified_at timestamptz,
   PRIMARY KEY (transaction_id, environment)
 );
 -- Periods of subscriptions: those with one web_order_line_item_id are one purchase.
@@ -730,31 +685,18 @@ CREATE INDEX connect_reports_name ON night_audit.connect_reports (kind, frequenc
 -- Rows of sales reports, summed by the keys of the tie-out. A sum may have several rows. Days count from 1970-01-01.
 CREATE TABLE night_audit.connect_sales (
   report_id          bigint NOT NULL REFERENCES night_audit.connect_reports ON DELETE CASCADE,
-  day                integer NOT NULL,
-  sku                text COLLATE "C" NOT NULL,
-  parent             text COLLATE "C" NOT NULL,
-  type               text COLLATE "C" NOT NULL,
-  country            text COLLATE "C" NOT NULL,
-  customer_currency  text COLLATE "C" NOT NULL,
-  proceeds_currency  text COLLATE "C" NOT NULL,
-  customer_price     numeric NOT NULL,
-  developer_proceeds numeric NOT NULL,
-  sign               integer NOT NULL,
-  is_renewal         boolean NOT NULL,
-  units              numeric NOT NULL,
+  day integer NOT NULL, sku text COLLATE "C" NOT NULL, parent text COLLATE "C" NOT NULL, type text COLLATE "C" NOT NULL,
+  country text COLLATE "C" NOT NULL, customer_currency text COLLATE "C" NOT NULL,
+  proceeds_currency text COLLATE "C" NOT NULL, customer_price numeric NOT NULL, developer_proceeds numeric NOT NULL,
+  sign integer NOT NULL, is_renewal boolean NOT NULL, units numeric NOT NULL,
   rows               bigint NOT NULL
 );
 CREATE INDEX connect_sales_report ON night_audit.connect_sales (report_id);
 
 CREATE TABLE night_audit.connect_settlements (
   report_id       bigint NOT NULL REFERENCES night_audit.connect_reports ON DELETE CASCADE,
-  transaction_day integer,
-  settlement_day  integer,
-  sku             text COLLATE "C" NOT NULL,
-  country         text COLLATE "C" NOT NULL,
-  currency        text COLLATE "C" NOT NULL,
-  partner_share   numeric NOT NULL,
-  quantity        numeric NOT NULL,
+  transaction_day integer, settlement_day integer, sku text COLLATE "C" NOT NULL, country text COLLATE "C" NOT NULL,
+  currency text COLLATE "C" NOT NULL, partner_share numeric NOT NULL, quantity numeric NOT NULL,
   extended_share  numeric NOT NULL
 );
 CREATE INDEX connect_settlements_report ON night_audit.connect_settlements (report_id);
@@ -773,52 +715,22 @@ CREATE TABLE night_audit.tie_outs (
 -- The result of the tie-outs by key and as-of; rows of days that have left the window remain. A tie-out of an earlier
 -- as-of does not replace the rows of a later one.
 CREATE TABLE night_audit.tie_out_rows (
-  level           text COLLATE "C" NOT NULL,
-  app             text COLLATE "C" NOT NULL,
-  product_id      text COLLATE "C" NOT NULL,
-  day             text COLLATE "C" NOT NULL,
-  country         text COLLATE "C" NOT NULL,
-  currency        text COLLATE "C" NOT NULL,
-  class           text COLLATE "C" NOT NULL,
-  apple           numeric,
-  ours            numeric,
-  shop            numeric,
-  difference      numeric,
-  not_reported    numeric,
-  other_scope     numeric,
-  free            numeric,
-  restore         numeric,
-  timing          numeric,
-  refund_timing   numeric,
-  refund_unknown  numeric,
-  partial_refund  numeric,
-  upgrade         numeric,
-  renewal         numeric,
-  country_unknown numeric,
-  price           numeric,
-  rounding        numeric,
-  unknown_product numeric,
-  unexplained     numeric,
+  level text COLLATE "C" NOT NULL, app text COLLATE "C" NOT NULL, product_id text COLLATE "C" NOT NULL,
+  day text COLLATE "C" NOT NULL, country text COLLATE "C" NOT NULL, currency text COLLATE "C" NOT NULL,
+  class text COLLATE "C" NOT NULL, apple numeric, ours numeric, shop numeric, difference numeric, not_reported numeric,
+  other_scope numeric, free numeric, restore numeric, timing numeric, refund_timing numeric, refund_unknown numeric,
+  partial_refund numeric, upgrade numeric, renewal numeric, country_unknown numeric, price numeric, rounding numeric,
+  unknown_product numeric, unexplained numeric,
   -- Part of the unexplained: units of orders whose payment is not confirmed yet.
-  awaited         numeric,
-  as_of           timestamptz NOT NULL,
+  awaited numeric, as_of timestamptz NOT NULL,
   PRIMARY KEY (level, app, product_id, day, country, currency, class, as_of)
 );
 CREATE INDEX tie_out_rows_day ON night_audit.tie_out_rows (day);
 
 CREATE TABLE night_audit.tie_out_periods (
-  fiscal_period       text COLLATE "C" NOT NULL,
-  currency            text COLLATE "C" NOT NULL,
-  sales_proceeds      numeric,
-  open_at_end         numeric,
-  settled_from_before numeric,
-  never_collected     numeric,
-  settled             numeric,
-  difference          numeric,
-  gross               numeric,
-  commission          numeric,
-  tax                 numeric,
-  as_of               timestamptz NOT NULL,
+  fiscal_period text COLLATE "C" NOT NULL, currency text COLLATE "C" NOT NULL, sales_proceeds numeric, open_at_end numeric,
+  settled_from_before numeric, never_collected numeric, settled numeric, difference numeric, gross numeric,
+  commission numeric, tax numeric, as_of timestamptz NOT NULL,
   PRIMARY KEY (fiscal_period, currency, as_of)
 );
 
