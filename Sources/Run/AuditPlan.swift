@@ -38,15 +38,11 @@ package struct AuditPlan: Sendable {
     return isOutstanding(lookup, from: order.createdAt)
   }
 
-  package func judges(_ createdAt: Instant) -> Bool {
-    createdAt >= rules.lookbackStart || period.contains(createdAt)
-  }
+  package func judges(_ createdAt: Instant) -> Bool { createdAt >= rules.lookbackStart || period.contains(createdAt) }
 
   /// True if findings on an order of this time are stored. No later night would update those before the lookback. A
   /// filtered run lists all findings and stores none.
-  package func keepsFindings(_ createdAt: Instant) -> Bool {
-    createdAt >= rules.lookbackStart || selection.isNarrowing
-  }
+  package func keepsFindings(_ createdAt: Instant) -> Bool { createdAt >= rules.lookbackStart || selection.isNarrowing }
 
   /// The app of orders without a bundle ID; nil if there are several apps.
   package var onlyBundleId: String? { rules.bundleIds.count == 1 ? rules.bundleIds[0] : nil }

@@ -12,9 +12,7 @@ package enum Signals {
   private static let grace = DispatchTimeInterval.milliseconds(2_900)
   private static let limit = DispatchTimeInterval.milliseconds(4_700)
 
-  package static func cancelling(with cancel: @escaping @Sendable () -> Void) {
-    cancellation.withLock { $0 = cancel }
-  }
+  package static func cancelling(with cancel: @escaping @Sendable () -> Void) { cancellation.withLock { $0 = cancel } }
 
   package static func stopping<R: Sendable>(_ stop: StopSignal, while body: () async throws -> R) async rethrows -> R {
     // A signal that is ignored, as by nohup, stays ignored.

@@ -6,8 +6,7 @@ import Reconciliation
 package enum AskingFaults {
   /// Stores the faults of a run. If `isWhole`, all due checks were asked, so earlier faults of the as-of are resolved.
   package static func save(
-    _ faults: [String: String], isWhole: Bool, asOf: Instant, runId: String,
-    on connection: borrowing BlockingConnection
+    _ faults: [String: String], isWhole: Bool, asOf: Instant, runId: String, on connection: borrowing BlockingConnection
   ) throws {
     let instant = PostgresValue.timestamp(asOf.microseconds)
     let apps = faults.sorted { $0.key < $1.key }

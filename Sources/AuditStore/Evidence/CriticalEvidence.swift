@@ -54,10 +54,7 @@ package enum CriticalEvidence {
       JOIN night_audit.receipt_checks c USING (subject_kind, subject_id)
       WHERE (c.answered_at IS NULL OR c.answered_at < $1) AND c.is_wanted
         AND (c.outcome IN ('pending', 'unanswered') OR c.channel IS DISTINCT FROM 'offline')
-      """,
-      [
-        .timestamp(asOf.microseconds), .textArray(sorted.map(\.kind.rawValue)), .textArray(sorted.map(\.id.text)),
-      ])
+      """, [.timestamp(asOf.microseconds), .textArray(sorted.map(\.kind.rawValue)), .textArray(sorted.map(\.id.text))])
     var found: [Proof] = []
     for row in rows {
       func instant(_ column: Int) throws(PostgresError) -> Instant? {

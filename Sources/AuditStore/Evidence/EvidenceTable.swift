@@ -12,9 +12,8 @@ package enum EvidenceTable {
     .text("product_id") { $0.productId }, .text("product_type") { $0.productType?.rawValue },
     .integer("quantity") { $0.quantity }, .instant("purchased_at") { $0.purchaseDate },
     .instant("original_purchased_at") { $0.originalPurchaseDate }, .instant("expires_at") { $0.expiresDate },
-    .instant("grace_expires_at") { $0.gracePeriodExpiresDate },
-    .bool("tells_revocation") { $0.revocation != .absent }, .instant("revoked_at") { $0.refund?.date },
-    .integer("revocation_percentage") { $0.refund?.percentage },
+    .instant("grace_expires_at") { $0.gracePeriodExpiresDate }, .bool("tells_revocation") { $0.revocation != .absent },
+    .instant("revoked_at") { $0.refund?.date }, .integer("revocation_percentage") { $0.refund?.percentage },
     .text("revocation_type") { $0.refund?.type }, .integer("revocation_reason") { $0.refund?.reason },
     .bool("revocation_of_some_items") { $0.refund?.coversSomeItemsOnly },
     .bigint("price_milliunits") { $0.priceMilliunits }, .text("currency") { $0.currency },
@@ -28,8 +27,7 @@ package enum EvidenceTable {
     .text("consumption_request_reason") { $0.refundRequest?.reason },
     .bool("reverses_refund") { $0.reversesRefund ? true : $0.cannotStateRefunds ? false : nil },
     .text("storefront") { $0.details.storefront }, .text("app_transaction_id") { $0.details.appTransactionId },
-    .integer("offer_type") { $0.details.offerType },
-    .text("offer_identifier") { $0.details.offerIdentifier },
+    .integer("offer_type") { $0.details.offerType }, .text("offer_identifier") { $0.details.offerIdentifier },
     .text("subscription_group_identifier") { $0.details.subscriptionGroupIdentifier },
     .text("commitment_info") { $0.details.commitmentInfo }, .text("billing_plan_type") { $0.details.billingPlanType },
     .text("previous_original_transaction_id") { $0.details.previousOriginalTransactionId },
@@ -178,8 +176,7 @@ package enum EvidenceTable {
         WHERE \(isCredible("e"))
         WINDOW facts AS (PARTITION BY transaction_id, environment ORDER BY signed_at, channel, evidence_id)) fact
       WHERE NOT is_between
-      """,
-      [.textArray(sorted.map(\.transactionId.text)), .textArray(sorted.map(\.environment.rawValue))])
+      """, [.textArray(sorted.map(\.transactionId.text)), .textArray(sorted.map(\.environment.rawValue))])
     var facts: [TransactionKey: [TransactionFact]] = [:]
     for row in rows {
       let fact = try fact(row)

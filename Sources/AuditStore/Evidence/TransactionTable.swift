@@ -139,9 +139,7 @@ package enum TransactionTable {
   package static func plain(_ row: borrowing CopyReader) throws(PostgresError) -> BorrowedTransaction? {
     guard try row.isNull(10), try row.isNull(25), try row.isNull(36), try row.isNull(37), try row.isNull(names.count),
       let environment = try row.word(1, of: Vocabularies.environment)
-    else {
-      return nil
-    }
+    else { return nil }
     var payment = BorrowedPayment(
       environment: environment, transactionId: try row.borrowed(0), productId: try row.borrowed(2))
     payment.bundleId = try row.optionalBorrowed(3)
@@ -237,8 +235,7 @@ package enum TransactionTable {
       """
       SELECT \(columns.map { "t.\($0.name)" }.joined(separator: ", ")) FROM night_audit.transactions t
       JOIN unnest($1::text[], $2::text[]) AS wanted (transaction_id, environment) USING (transaction_id, environment)
-      """,
-      [.textArray(sorted.map(\.transactionId.text)), .textArray(sorted.map(\.environment.rawValue))])
+      """, [.textArray(sorted.map(\.transactionId.text)), .textArray(sorted.map(\.environment.rawValue))])
     var records: [TransactionKey: TransactionRecord] = [:]
     for row in rows {
       let record = try whole(row)
@@ -259,8 +256,7 @@ package enum TransactionTable {
       }, into: "night_audit.transactions", on: connection)
     try spreadOverPeriods(
       of: records.compactMap { $0.expiresDate == nil ? nil : $0.originalTransactionId?.text },
-      in: "night_audit.transactions",
-      on: connection)
+      in: "night_audit.transactions", on: connection)
   }
 
   static func write(
@@ -305,7 +301,6 @@ package enum TransactionTable {
         AND t.expires_at IS NOT NULL
         AND (t.subscription_expires_at, t.subscription_status, t.subscription_status_at)
           IS DISTINCT FROM (newest.expiry, newest.status, newest.status_at)
-      """,
-      [wanted.map { .textArray($0) } ?? .null])
+      """, [wanted.map { .textArray($0) } ?? .null])
   }
 }

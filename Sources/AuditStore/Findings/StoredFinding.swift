@@ -76,8 +76,7 @@ package struct StoredFinding: Sendable {
     finding.subscriptionExpiresDate = try instant("subscription_expires_at")
     reported = ReportedFinding(
       finding, firstSeen: Instant(microseconds: try row.timestamp("first_seen")), status: try row.text("status"),
-      owner: try row.optionalText("owner"), remark: try row.optionalText("remark"),
-      due: try row.optionalText("due"))
+      owner: try row.optionalText("owner"), remark: try row.optionalText("remark"), due: try row.optionalText("due"))
     reported.findingId = try row.text("finding_id")
     lastSeen = Instant(microseconds: try row.timestamp("last_seen"))
     closedAt = try instant("closed_at")

@@ -130,8 +130,8 @@ package enum ForgottenRun {
       "moved_since",
     ],
     "sweeps": ["swept_until", "last_attempt"],
-    "histories": ["read_at", "last_attempt", "passed_over_at", "unanswered_since"],
-    "transactions": ["checked_at"], "disbelieved_notifications": ["as_of", "passed_over_at"], "sweep_gaps": ["as_of"],
+    "histories": ["read_at", "last_attempt", "passed_over_at", "unanswered_since"], "transactions": ["checked_at"],
+    "disbelieved_notifications": ["as_of", "passed_over_at"], "sweep_gaps": ["as_of"],
   ]
 
   /// SQL for when a run ran: by the server's clock, at the latest when it was forgotten. If both clocks were wrong, a
@@ -144,18 +144,14 @@ package enum ForgottenRun {
   }
 
   /// Corrects times in the future, because answers would seem fresh until then and nothing would be due.
-  private static func correctDates(
-    _ runId: String, _ connection: borrowing BlockingConnection
-  ) throws(PostgresError) {
+  private static func correctDates(_ runId: String, _ connection: borrowing BlockingConnection) throws(PostgresError) {
     let time = try connection.execute(
       "SELECT r.as_of, \(ran("r")) FROM night_audit.runs r WHERE r.run_id = $1::uuid", [.text(runId)]
     ).single()
     let (asOf, began) = (try time.timestamp(0), try time.timestamp(1))
     if asOf <= began { return }
     for (table, columns) in timesOfRuns.sorted(by: { $0.key < $1.key }) {
-      let shifted = columns.map {
-        "\($0) = CASE WHEN t.\($0) >= $1 THEN t.\($0) - ($1 - $2) ELSE t.\($0) END"
-      }
+      let shifted = columns.map { "\($0) = CASE WHEN t.\($0) >= $1 THEN t.\($0) - ($1 - $2) ELSE t.\($0) END" }
       let touched = columns.map { "t.\($0) >= $1" }
       try connection.execute(
         """

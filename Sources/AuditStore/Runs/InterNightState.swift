@@ -186,8 +186,7 @@ package struct InterNightState {
     func subjects(_ kind: String) -> [PostgresValue] {
       [.textArray(altered.filter { $0.kind == kind }.map { $0.subject })]
     }
-    try connection.execute(
-      "DELETE FROM night_audit.sweeps WHERE \(isUnread) OR \(sweep) = ANY ($1)", subjects("sweep"))
+    try connection.execute("DELETE FROM night_audit.sweeps WHERE \(isUnread) OR \(sweep) = ANY ($1)", subjects("sweep"))
     try connection.execute(
       "DELETE FROM night_audit.histories WHERE \(isUnreadCustomer) OR \(isPutOff) OR \(history) = ANY ($1)",
       subjects("history"))

@@ -22,8 +22,7 @@ package enum JournalTable {
     before asOf: Instant, on connection: borrowing BlockingConnection
   ) throws(PostgresError) -> String? {
     try connection.execute(
-      "SELECT min(posted_for)::text FROM night_audit.journal_entries WHERE as_of < $1",
-      [.timestamp(asOf.microseconds)]
+      "SELECT min(posted_for)::text FROM night_audit.journal_entries WHERE as_of < $1", [.timestamp(asOf.microseconds)]
     ).single().optionalText(0)
   }
 

@@ -37,9 +37,7 @@ package enum NightTable {
     let names = columns.map(\.name)
     try connection.copyIn(into: try PostgresIdentifier("arriving"), columns: names) { writer in
       while let row = try next() {
-        try writer.row { writer throws(PostgresError) in
-          for column in columns { try column.write(row, to: &writer) }
-        }
+        try writer.row { writer throws(PostgresError) in for column in columns { try column.write(row, to: &writer) } }
       }
     }
     let stored = columns.map { column in column.castType.map { "\(column.name)::\($0)" } ?? column.name }

@@ -8,9 +8,7 @@ package enum PublishedReport {
     package var after: Instant?
     package var until: Instant
 
-    var parameters: [PostgresValue] {
-      [.timestamp(until.microseconds), .timestamp(after?.microseconds)]
-    }
+    var parameters: [PostgresValue] { [.timestamp(until.microseconds), .timestamp(after?.microseconds)] }
   }
 
   /// SQL: the run `r` has published a report of all orders, for another business day than `$2`. The same night made

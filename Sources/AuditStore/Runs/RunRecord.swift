@@ -60,9 +60,7 @@ package struct RunRecord: Sendable {
   }
 
   /// Records that the report is in place; until then the run does not count as complete.
-  package func published(
-    as directory: String, on connection: borrowing BlockingConnection
-  ) throws(PostgresError) {
+  package func published(as directory: String, on connection: borrowing BlockingConnection) throws(PostgresError) {
     try connection.execute(RunPublication.publishedStatement, [.text(runId), .text(directory)])
   }
 
@@ -89,8 +87,7 @@ package struct RunRecord: Sendable {
       """
       SELECT night_audit.write_run(
         $1::uuid, jsonb_build_object('finished_at', clock_timestamp(), 'exit_status', $2::int))
-      """,
-      [.text(runId), .int(Int64(exitStatus))])
+      """, [.text(runId), .int(Int64(exitStatus))])
   }
 
   /// Records results and the future folder; part of the transaction that updates findings. `lookback` has the counts
@@ -206,8 +203,7 @@ package struct RunRecord: Sendable {
       guard let currency = try row.optionalText(1).flatMap({ Currency(code: $0) }),
         let minorUnits = try? row.numeric(3).scaledInt64(decimals: Int(currency.digits))
       else { continue }
-      nights[nights.count - 1].add(
-        Money(minorUnits: minorUnits, currency: currency), under: try row.text(2))
+      nights[nights.count - 1].add(Money(minorUnits: minorUnits, currency: currency), under: try row.text(2))
     }
     return nights
   }

@@ -64,9 +64,7 @@ package struct Migrator {
   }
 
   /// Throws `SchemaError` if the role lacks the right and a change is needed.
-  private static func mayChange(
-    _ connection: borrowing BlockingConnection, to migrations: [Migration]
-  ) throws -> Bool {
+  private static func mayChange(_ connection: borrowing BlockingConnection, to migrations: [Migration]) throws -> Bool {
     let row = try connection.execute(
       """
       SELECT CASE WHEN n.oid IS NULL THEN has_database_privilege(d.oid, 'CREATE') ELSE has_schema_privilege(n.oid, 'CREATE')

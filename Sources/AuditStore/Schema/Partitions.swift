@@ -84,8 +84,7 @@ package enum Partitions {
         FROM night_audit.evidence e
         JOIN unnest($1::text[], $2::text[]) AS wanted (transaction_id, environment) USING (transaction_id, environment)
         ORDER BY e.evidence_id
-        """,
-        [.textArray(keys.map(\.transactionId)), .textArray(keys.map(\.environment)), .text(table)])
+        """, [.textArray(keys.map(\.transactionId)), .textArray(keys.map(\.environment)), .text(table)])
       var statements: [TransactionKey: [EvidenceRetention.Statement]] = [:]
       for row in rows {
         // A fact that is not credible replaces none and stays as reported.

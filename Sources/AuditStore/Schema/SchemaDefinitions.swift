@@ -62,9 +62,7 @@ package struct SchemaDefinitions {
     return Set(restored).sorted()
   }
 
-  func differencesInTransaction(
-    _ connection: borrowing BlockingConnection
-  ) throws(PostgresError) -> [Difference] {
+  func differencesInTransaction(_ connection: borrowing BlockingConnection) throws(PostgresError) -> [Difference] {
     // Without this right the definitions are not compared; the doctor reports that.
     let mayCompare = try connection.execute("SELECT has_database_privilege(current_database(), 'TEMPORARY')")
     var rows: [PostgresRow] = []

@@ -67,8 +67,7 @@ package struct SweepSlice: Hashable, Sendable {
       switch part {
       case 0: start
       case parts: end
-      default:
-        Instant(microseconds: (start.microseconds + length.microseconds / parts * part) / 1_000 * 1_000)
+      default: Instant(microseconds: (start.microseconds + length.microseconds / parts * part) / 1_000 * 1_000)
       }
     }
     return zip(cuts, cuts.dropFirst()).map { SweepSlice(start: $0, end: $1) }

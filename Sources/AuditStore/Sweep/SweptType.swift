@@ -34,9 +34,7 @@ package enum SweptType: String, Hashable, CaseIterable, Sendable {
     }
   }
 
-  package var reportsSales: Bool {
-    [.oneTimeCharge, .didRenew, .subscribed, .upgraded, .offerRedeemed].contains(self)
-  }
+  package var reportsSales: Bool { [.oneTimeCharge, .didRenew, .subscribed, .upgraded, .offerRedeemed].contains(self) }
 
   package func query(start: Instant, end: Instant, now: Instant) -> NotificationQuery {
     let words = rawValue.split(separator: "/").map(String.init)

@@ -101,8 +101,7 @@ package enum FindingsTrail {
       },
       uncounted: try row.optionalInt64(1).map {
         "event \($0) of finding_events does not count, because no run recorded it"
-      },
-      findings: try row.int64(2))
+      }, findings: try row.int64(2))
   }
 
   static func prove(
@@ -112,7 +111,6 @@ package enum FindingsTrail {
     if let problem = found.problem { return TrailVerification.Check(subject: "findings", problem: problem) }
     // Reported without failing, because an append-only event cannot be removed.
     let note = found.uncounted.map { "; \($0)" } ?? ""
-    return TrailVerification.Check(
-      subject: "findings (\(found.findings) rows, which agree with their events\(note))")
+    return TrailVerification.Check(subject: "findings (\(found.findings) rows, which agree with their events\(note))")
   }
 }

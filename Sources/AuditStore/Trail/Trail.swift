@@ -41,9 +41,7 @@ package enum Trail {
   }
 
   /// Covers Apple's answers of a run; other workers may go on asking.
-  package static func appendAnswers(
-    run: String, on connection: borrowing BlockingConnection
-  ) throws(PostgresError) {
+  package static func appendAnswers(run: String, on connection: borrowing BlockingConnection) throws(PostgresError) {
     try connection.execute("SELECT night_audit.cover_answers($1::uuid)", [.text(run)])
   }
 
@@ -53,8 +51,7 @@ package enum Trail {
   }
 
   static func appendAdopted(_ runs: [String], on connection: borrowing BlockingConnection) throws(PostgresError) {
-    try connection.execute(
-      "SELECT night_audit.record_adopted($1::text[]::uuid[])", [.textArray(runs.map { $0 })])
+    try connection.execute("SELECT night_audit.record_adopted($1::text[]::uuid[])", [.textArray(runs.map { $0 })])
   }
 
   /// Records report folders that are about to be removed, and returns them. Folders within the retention that the owner

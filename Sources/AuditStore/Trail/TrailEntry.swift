@@ -57,9 +57,7 @@ package struct TrailEntry: Sendable {
   package var content: Content
 
   /// The entry was changed.
-  struct Broken: Error {
-    var problem: String
-  }
+  struct Broken: Error { var problem: String }
 
   /// Decodes an entry and checks it against the previous one. Throws `Broken`, `PostgresError`.
   init(_ row: PostgresRow, after last: TrailEntry?) throws {

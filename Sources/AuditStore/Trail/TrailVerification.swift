@@ -40,8 +40,7 @@ package struct TrailVerification: Sendable {
     let state = try InterNightState.problems(on: connection)
     verification.checks.append(
       Check(
-        subject: "state between nights",
-        problem: state.first.map { "\($0); to mend it: night-audit rebuild --write" }))
+        subject: "state between nights", problem: state.first.map { "\($0); to mend it: night-audit rebuild --write" }))
     return verification
   }
 
@@ -65,9 +64,7 @@ package struct TrailVerification: Sendable {
         entries.first?.content.kind == .start
         ? TrailVerification.problem(ofReleases: entries.map(\.content))
           ?? TrailVerification.problem(ofReports: entries.map(\.content)) : "its beginning is missing"
-    } catch let broken as TrailEntry.Broken {
-      problem = broken.problem
-    }
+    } catch let broken as TrailEntry.Broken { problem = broken.problem }
     try connection.executeScript("CLOSE entries")
     let newest = entries.last.map { ", the newest of \($0.content.at) with hash \($0.hash)" } ?? ""
     checks = [Check(subject: "trail (\(entries.count) entries\(newest))", problem: problem)]
@@ -151,9 +148,8 @@ package struct TrailVerification: Sendable {
       rows += reader.rows
     }
     let mark = entries.last?.content.marks[table] ?? .min
-    let new = try connection.execute(
-      "SELECT count(*) FROM night_audit.\(table) WHERE \(key) > $1", [.int(mark)]
-    ).single().int64(0)
+    let new = try connection.execute("SELECT count(*) FROM night_audit.\(table) WHERE \(key) > $1", [.int(mark)])
+      .single().int64(0)
     let removalNote = before.map { "; expired rows before \($0) were deleted" } ?? ""
     let newer = new > 0 ? ", and \(new) that the next entry covers" : ""
     return Check(subject: "\(table) (\(rows) rows\(newer)\(removalNote))")
@@ -208,9 +204,8 @@ package struct TrailVerification: Sendable {
       for (table, digest) in entry.content.tables ?? [:] { newest[table] = (entry.id, digest) }
     }
     let tables = newest.keys.sorted()
-    let found = try connection.execute(
-      "SELECT night_audit.table_digests($1)::text", [.textArray(tables.map { $0 })]
-    ).single().text(0)
+    let found = try connection.execute("SELECT night_audit.table_digests($1)::text", [.textArray(tables.map { $0 })])
+      .single().text(0)
     let digests = try JSONDecoder().decode([String: String].self, from: Data(found.utf8))
     let odd = tables.first { digests[$0] != newest[$0]?.digest }
     let problem = odd.map { table in

@@ -233,9 +233,8 @@ struct FindingsHistory {
       status: wasClosedEarlier ? "open" : try row.text(3), owner: try row.optionalText(4),
       remark: try row.optionalText(5), due: try row.optionalText(10),
       acceptance: wasClosedEarlier ? nil : try row.optionalText(23).flatMap { Acceptance(text: $0) }, finding: finding,
-      statusBefore: try row.optionalText(14),
-      atStake: try row.optionalMoney(15), wasOpenInBetween: try row.bool(17), atStakeBetween: try row.optionalMoney(18),
-      wasReported: wasOpen != nil, wasClosedEarlier: wasClosedEarlier)
+      statusBefore: try row.optionalText(14), atStake: try row.optionalMoney(15), wasOpenInBetween: try row.bool(17),
+      atStakeBetween: try row.optionalMoney(18), wasReported: wasOpen != nil, wasClosedEarlier: wasClosedEarlier)
   }
 
   // MARK: - Saving
@@ -287,9 +286,7 @@ struct FindingsHistory {
     let row = Tonight(
       reported: reported, app: dimensions.app(finding.bundleId),
       businessDay: finding.occurredAt.map { dimensions.businessDay(of: $0) })
-    try writer.row { writer throws(PostgresError) in
-      for column in columns { try column.write(row, to: &writer) }
-    }
+    try writer.row { writer throws(PostgresError) in for column in columns { try column.write(row, to: &writer) } }
   }
 
   /// SQL: tonight's finding `t` has other values than the stored one `f`.
@@ -299,9 +296,7 @@ struct FindingsHistory {
     """
 
   /// Opens, reopens and closes stored findings and writes their history. Unchanged findings are not written.
-  static func apply(
-    asOf: Instant, runId: String, on connection: borrowing BlockingConnection
-  ) throws(PostgresError) {
+  static func apply(asOf: Instant, runId: String, on connection: borrowing BlockingConnection) throws(PostgresError) {
     let parameters: [PostgresValue] = [.timestamp(asOf.microseconds), .text(runId)]
     // Findings closed by another run of the same as-of count as never closed, so decisions about them stay valid.
     try connection.execute(
@@ -442,9 +437,7 @@ struct FindingsHistory {
       """, run)
   }
 
-  private static func met(
-    _ run: [PostgresValue], on connection: borrowing BlockingConnection
-  ) throws(PostgresError) {
+  private static func met(_ run: [PostgresValue], on connection: borrowing BlockingConnection) throws(PostgresError) {
     try connection.execute(
       "INSERT INTO night_audit.findings_met (run_id, as_of) VALUES ($2::uuid, $1) ON CONFLICT DO NOTHING", run)
   }

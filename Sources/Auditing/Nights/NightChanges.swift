@@ -70,12 +70,9 @@ final class NightChanges {
   }
 
   private func because(_ row: ChangeRow, _ order: OrderNights.DecidedOrder?) -> String {
-    if let order {
-      return "outcome changed to \(order.disposition.title): \(order.dispositionReason.words)"
-    }
+    if let order { return "outcome changed to \(order.disposition.title): \(order.dispositionReason.words)" }
     if row.orderId != nil {
-      return
-        "the order is not audited any more: it is older than the lookback of "
+      return "the order is not audited any more: it is older than the lookback of "
         + "\((plan.asOf - plan.rules.lookbackStart).words), or gone from the shop's tables"
     }
     return "the facts of the finding have changed, or are older than the lookback"
@@ -94,8 +91,7 @@ final class NightChanges {
     while worst.count < NightChanges.explained, let row = try NightChanges.next(closedByUrgency) { worst.append(row) }
     if worst.isEmpty { return }
     let reasons = try ChangeReasons(
-      findingIds: worst.compactMap(\.findingId),
-      condition: "(e.as_of > $1 AND e.as_of <= $2 AND $3::uuid IS NULL)",
+      findingIds: worst.compactMap(\.findingId), condition: "(e.as_of > $1 AND e.as_of <= $2 AND $3::uuid IS NULL)",
       parameters: [.timestamp(base.asOf.microseconds), .timestamp(plan.asOf.microseconds), .text(nil)],
       withClaims: false, on: connection)
     for var row in worst {

@@ -68,8 +68,7 @@ final class NightJournal {
       // Neither a question without an answer nor an unreadable row changes what is posted.
       case .unconfirmed, .badRow: return
       case .settled, .paidNotDelivered, .deliveredNotPaid, .partlyDelivered, .refunded, .refundedStillDelivered,
-        .inFlight,
-        .void, .sandbox:
+        .inFlight, .void, .sandbox:
         wanted = postings(now)
       }
       for (kind, posting) in [(JournalEvent.Kind.sale, wanted.sale), (.refund, wanted.refund)] {
@@ -158,9 +157,7 @@ final class NightJournal {
       }
       if let line { try report.write(journal: line) }
     }
-    try forEach(imports) { entry in
-      if let row = StripeImportLine(entry) { try report.write(stripeImport: row) }
-    }
+    try forEach(imports) { entry in if let row = StripeImportLine(entry) { try report.write(stripeImport: row) } }
   }
 
   /// Posts the entries of tonight.

@@ -155,8 +155,7 @@ final class OrderNights {
   func compare(
     with base: BaseNight?, isKept: Bool, isOfFew: Bool, asOf: Instant, createdBefore period: Instant,
     lookbackStart: Instant, in dimensions: ReportDimensions, on connection: borrowing BlockingConnection,
-    figures: inout NightFigures,
-    each: (Identifier, DecidedOrder) throws -> Void, adjusted: (ChangeRow) throws -> Void
+    figures: inout NightFigures, each: (Identifier, DecidedOrder) throws -> Void, adjusted: (ChangeRow) throws -> Void
   ) throws {
     if base == nil, !isKept { return }
     var dimensions = dimensions

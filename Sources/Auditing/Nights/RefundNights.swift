@@ -136,9 +136,7 @@ final class RefundNights {
     }
   }
 
-  func save(
-    _ record: RunRecord, in dimensions: ReportDimensions, on connection: borrowing BlockingConnection
-  ) throws {
+  func save(_ record: RunRecord, in dimensions: ReportDimensions, on connection: borrowing BlockingConnection) throws {
     var dimensions = dimensions
     try NightTable.replace("refund_nights", Kept.columns, of: record, on: connection) {
       guard let found = try differing.next() else { return nil }

@@ -22,8 +22,7 @@ public struct BlockingConnection: ~Copyable {
   ///     34.1.1).
   ///   - notices: nil for the handler of `PostgresNotice.listen`.
   public static func connect(
-    _ conninfo: String, applicationName: String, profile: SessionProfile = .store,
-    notices: PostgresNoticeHandler? = nil
+    _ conninfo: String, applicationName: String, profile: SessionProfile = .store, notices: PostgresNoticeHandler? = nil
   ) throws(PostgresError) -> BlockingConnection {
     try connect(
       conninfo, applicationName: applicationName, profile: profile, interruption: Interruption(), notices: notices)
@@ -123,8 +122,7 @@ public struct BlockingConnection: ~Copyable {
       return answer
     }
     if sql.utf8.contains(0) { throw .nul(in: "an SQL statement") }
-    handle.postponed?.append(
-      PostponedStatement(sql: sql, parameters: try ParameterList(parameters), answer: answer))
+    handle.postponed?.append(PostponedStatement(sql: sql, parameters: try ParameterList(parameters), answer: answer))
     return answer
   }
 

@@ -7,8 +7,7 @@ public struct BlockingScope: Sendable {
   public var isCancelled: Bool { interruption.isCancelled }
 
   public func connect(
-    _ conninfo: String, applicationName: String, profile: SessionProfile = .store,
-    notices: PostgresNoticeHandler? = nil
+    _ conninfo: String, applicationName: String, profile: SessionProfile = .store, notices: PostgresNoticeHandler? = nil
   ) throws(PostgresError) -> BlockingConnection {
     try .connect(
       conninfo, applicationName: applicationName, profile: profile, interruption: interruption, notices: notices)
@@ -16,9 +15,7 @@ public struct BlockingScope: Sendable {
 }
 
 /// Runs `body` on a thread of its own, where it may block, such as for a merge of several streams.
-public func withBlockingThread<R: Sendable>(
-  _ body: @Sendable (BlockingScope) throws -> R
-) async throws -> R {
+public func withBlockingThread<R: Sendable>(_ body: @Sendable (BlockingScope) throws -> R) async throws -> R {
   let scope = BlockingScope(interruption: Interruption())
   return try await withTaskCancellationHandler {
     try await BlockingThread().run { try body(scope) }

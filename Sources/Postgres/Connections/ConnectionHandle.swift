@@ -66,9 +66,7 @@ final class ConnectionHandle {
 
   /// Must precede every statement. A shielded statement cleans up after a cancellation and runs in spite of it.
   func beginStatement(_ sql: String, shielded: Bool = false) throws(PostgresError) {
-    if isStreaming {
-      throw PostgresError(.usage, "the connection is busy with a COPY stream", statement: sql)
-    }
+    if isStreaming { throw PostgresError(.usage, "the connection is busy with a COPY stream", statement: sql) }
     if sql.utf8.contains(0) { throw .nul(in: "an SQL statement") }
     if isGivenUp { throw PostgresError(.connectionLost, "the connection was abandoned", statement: sql) }
     isShielded = shielded

@@ -92,9 +92,7 @@ public struct ConnectionParameters: Sendable {
 }
 
 /// Passes strings to C as a null-terminated array. They must not contain NUL.
-func withCStrings<R>(
-  _ strings: [String], _ body: (UnsafePointer<UnsafePointer<CChar>?>?) -> R
-) -> R {
+func withCStrings<R>(_ strings: [String], _ body: (UnsafePointer<UnsafePointer<CChar>?>?) -> R) -> R {
   var characters: [CChar] = []
   var offsets: [Int] = []
   for string in strings {

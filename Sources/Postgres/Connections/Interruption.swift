@@ -13,13 +13,9 @@ final class Interruption: Sendable {
 
   var cancelledAt: ContinuousClock.Instant? { state.withLock { $0.cancelledAt } }
 
-  func attach(_ canceller: StatementCanceller) {
-    state.withLock { $0.cancellers.append(canceller) }
-  }
+  func attach(_ canceller: StatementCanceller) { state.withLock { $0.cancellers.append(canceller) } }
 
-  func detach(_ canceller: StatementCanceller) {
-    state.withLock { $0.cancellers.removeAll { $0 === canceller } }
-  }
+  func detach(_ canceller: StatementCanceller) { state.withLock { $0.cancellers.removeAll { $0 === canceller } } }
 
   /// Cancels running and later statements. None is missed, because it is marked as running before it checks
   /// `isCancelled`.

@@ -10,8 +10,7 @@ public actor PostgresSession {
 
   /// Connects as `BlockingConnection.connect`; also throws `.cancelled`.
   public static func connect(
-    _ conninfo: String, applicationName: String, profile: SessionProfile = .store,
-    notices: PostgresNoticeHandler? = nil
+    _ conninfo: String, applicationName: String, profile: SessionProfile = .store, notices: PostgresNoticeHandler? = nil
   ) async throws(PostgresError) -> PostgresSession {
     let session = PostgresSession()
     let interruption = Interruption()
@@ -40,9 +39,7 @@ public actor PostgresSession {
   }
 
   public nonisolated func executeScript(_ sql: String) async throws(PostgresError) {
-    try await perform { connection in
-      Result { () throws(PostgresError) in try connection.executeScript(sql) }
-    }.get()
+    try await perform { connection in Result { () throws(PostgresError) in try connection.executeScript(sql) } }.get()
   }
 
   /// Runs `body` in a transaction, as `BlockingConnection.transaction`. No statement of another task comes between.

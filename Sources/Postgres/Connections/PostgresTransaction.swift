@@ -64,15 +64,11 @@ extension BlockingConnection {
   public func begin(_ mode: TransactionMode) throws(PostgresError) {
     if isInTransaction { throw PostgresError(.usage, "a transaction is already open") }
     switch mode {
-    case .readWrite:
-      try executeScript(TransactionMode.readWriteBeginning)
-    case .snapshot:
-      try executeScript("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+    case .readWrite: try executeScript(TransactionMode.readWriteBeginning)
+    case .snapshot: try executeScript("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
     case .importedSnapshot(let name):
       try executeScript("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-      do {
-        try executeScript("SET TRANSACTION SNAPSHOT \(PostgresLiteral.text(name))")
-      } catch {
+      do { try executeScript("SET TRANSACTION SNAPSHOT \(PostgresLiteral.text(name))") } catch {
         rollback()
         throw error
       }

@@ -45,9 +45,7 @@ final class StatementCanceller: Sendable {
 
   var runningStatement: UInt64? { state.withLock { $0.running } }
 
-  func cancel(_ statement: UInt64) {
-    queue.async { self.pursue(statement, pauseMilliseconds: 20) }
-  }
+  func cancel(_ statement: UInt64) { queue.async { self.pursue(statement, pauseMilliseconds: 20) } }
 
   func cancelRunningStatement() {
     if let running = runningStatement { cancel(running) }

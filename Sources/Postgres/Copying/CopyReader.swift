@@ -115,9 +115,7 @@ public struct CopyReader: ~Copyable {
     }
     guard let handle else { return }
     let received: Int32
-    do throws(PostgresError) {
-      received = try unsafe ready == 0 ? handle.copyData(into: &message, sql) : ready
-    } catch {
+    do throws(PostgresError) { received = try unsafe ready == 0 ? handle.copyData(into: &message, sql) : ready } catch {
       phase = .ended
       handle.endStreaming()
       throw error
@@ -160,9 +158,7 @@ public struct CopyReader: ~Copyable {
       phase = .trailer
       return false
     }
-    guard count == columns.count else {
-      throw malformed("a row has \(count) columns instead of \(columns.count)")
-    }
+    guard count == columns.count else { throw malformed("a row has \(count) columns instead of \(columns.count)") }
     var offset = position
     for column in 0..<count {
       guard length - offset >= 4 else { throw cutOff(column) }
@@ -224,9 +220,7 @@ public struct CopyReader: ~Copyable {
     return error
   }
 
-  private func malformed(_ what: String) -> PostgresError {
-    PostgresError(.unexpectedData, what, statement: sql)
-  }
+  private func malformed(_ what: String) -> PostgresError { PostgresError(.unexpectedData, what, statement: sql) }
 }
 
 extension BlockingConnection {

@@ -9,9 +9,7 @@ extension CopyReader {
   public func text(_ column: Int) throws(PostgresError) -> String {
     let bytes = try unsafe present(column)
     guard columns[column].type.isText else { throw .mismatch(columns[column], expected: "text") }
-    if unsafe isLast(bytes, of: column) {
-      return unsafe lastTexts[column]
-    }
+    if unsafe isLast(bytes, of: column) { return unsafe lastTexts[column] }
     guard let value = unsafe BinaryFormat.text(bytes) else { throw .mismatch(columns[column], expected: "text") }
     unsafe lastTexts[column] = value
     return value
@@ -24,9 +22,7 @@ extension CopyReader {
     return isEqual ?? false
   }
 
-  public func optionalText(_ column: Int) throws(PostgresError) -> String? {
-    try isNull(column) ? nil : text(column)
-  }
+  public func optionalText(_ column: Int) throws(PostgresError) -> String? { try isNull(column) ? nil : text(column) }
 
   /// True if the field is valid UTF-8 or NULL. A server without an encoding may send invalid text.
   public func isText(_ column: Int) throws(PostgresError) -> Bool {
@@ -57,9 +53,7 @@ extension CopyReader {
     return body(unsafe bytes.assumingMemoryBound(to: UInt8.self).span)
   }
 
-  public func int64(_ column: Int) throws(PostgresError) -> Int64 {
-    try unsafe int64(present(column), column)
-  }
+  public func int64(_ column: Int) throws(PostgresError) -> Int64 { try unsafe int64(present(column), column) }
 
   private func int64(_ bytes: UnsafeRawBufferPointer, _ column: Int) throws(PostgresError) -> Int64 {
     guard columns[column].type.isInteger, let value = unsafe BinaryFormat.integer(bytes) else {
@@ -94,14 +88,10 @@ extension CopyReader {
     return value
   }
 
-  public func optionalBool(_ column: Int) throws(PostgresError) -> Bool? {
-    try isNull(column) ? nil : bool(column)
-  }
+  public func optionalBool(_ column: Int) throws(PostgresError) -> Bool? { try isNull(column) ? nil : bool(column) }
 
   /// `timestamptz` in microseconds since 1970-01-01T00:00:00Z. Throws for infinity; see `isInfinite`.
-  public func timestamp(_ column: Int) throws(PostgresError) -> Int64 {
-    try unsafe timestamp(present(column), column)
-  }
+  public func timestamp(_ column: Int) throws(PostgresError) -> Int64 { try unsafe timestamp(present(column), column) }
 
   private func timestamp(_ bytes: UnsafeRawBufferPointer, _ column: Int) throws(PostgresError) -> Int64 {
     guard columns[column].type == .timestamptz, let value = unsafe BinaryFormat.timestamp(bytes) else {

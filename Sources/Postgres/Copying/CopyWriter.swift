@@ -26,9 +26,7 @@ public struct CopyWriter: ~Copyable {
   }
 
   /// Writes one row. If `fields` throws or leaves a column empty, the row is discarded and the error is thrown.
-  public mutating func row(
-    _ fields: (inout CopyWriter) throws(PostgresError) -> Void
-  ) throws(PostgresError) {
+  public mutating func row(_ fields: (inout CopyWriter) throws(PostgresError) -> Void) throws(PostgresError) {
     if next != nil { throw PostgresError(.usage, "a row cannot hold a row", statement: sql) }
     let start = buffer.count
     BinaryFormat.append(integer: Int16(columns.count), to: &buffer)
@@ -111,9 +109,7 @@ public struct CopyWriter: ~Copyable {
     buffer.removeAll(keepingCapacity: true)
   }
 
-  private mutating func integer(
-    _ value: (some FixedWidthInteger)?, _ column: PostgresColumn
-  ) throws(PostgresError) {
+  private mutating func integer(_ value: (some FixedWidthInteger)?, _ column: PostgresColumn) throws(PostgresError) {
     guard let value else { throw refusal(column, "the column's type cannot hold the integer") }
     BinaryFormat.append(integer: Int32(value.bitWidth / 8), to: &buffer)
     BinaryFormat.append(integer: value, to: &buffer)

@@ -52,9 +52,7 @@ extension BinaryFormat {
     }
   }
 
-  static func bool(_ bytes: UnsafeRawBufferPointer) -> Bool? {
-    unsafe bytes.count == 1 ? bytes[0] != 0 : nil
-  }
+  static func bool(_ bytes: UnsafeRawBufferPointer) -> Bool? { unsafe bytes.count == 1 ? bytes[0] != 0 : nil }
 
   /// Microseconds since 1970. Nil for infinity and for the last years before 294277, which do not fit.
   static func timestamp(_ bytes: UnsafeRawBufferPointer) -> Int64? {

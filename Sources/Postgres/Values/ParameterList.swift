@@ -11,9 +11,7 @@ struct ParameterList {
   init(_ values: [PostgresValue]) throws(PostgresError) {
     for (index, value) in values.enumerated() {
       let start = bytes.count
-      do {
-        offsets.append(try value.encode(into: &bytes) ? start : nil)
-      } catch {
+      do { offsets.append(try value.encode(into: &bytes) ? start : nil) } catch {
         throw PostgresError(error.kind, "parameter $\(index + 1): \(error.message)")
       }
       guard let length = Int32(exactly: bytes.count - start) else {
@@ -32,8 +30,7 @@ struct ParameterList {
           unsafe bytes.baseAddress.map { unsafe ($0 + offset).assumingMemoryBound(to: CChar.self) }
         }
       }
-      return unsafe PQsendQueryParams(
-        connection, sql, Int32(clamping: types.count), types, values, lengths, formats, 1)
+      return unsafe PQsendQueryParams(connection, sql, Int32(clamping: types.count), types, values, lengths, formats, 1)
     }
   }
 }

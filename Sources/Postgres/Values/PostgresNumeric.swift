@@ -38,8 +38,7 @@ public struct PostgresNumeric: Hashable, Sendable {
     let missing = (4 - decimals % 4) % 4
     let (magnitude, overflow) = scaled.magnitude.multipliedReportingOverflow(by: UInt128(powerOfTen(missing)))
     guard !overflow, magnitude < UInt128(powerOfTen(18)) * UInt128(powerOfTen(18)) else { return nil }
-    storage = .short(
-      isNegative: scaled < 0, magnitude: magnitude, exponent: -(decimals + missing) / 4, scale: decimals)
+    storage = .short(isNegative: scaled < 0, magnitude: magnitude, exponent: -(decimals + missing) / 4, scale: decimals)
   }
 
   public var isFinite: Bool {
@@ -66,8 +65,7 @@ public struct PostgresNumeric: Hashable, Sendable {
 
   public func scaledInt128(decimals: Int) throws(ConversionError) -> Int128 {
     switch storage {
-    case .nan, .infinity, .minusInfinity:
-      throw .notFinite
+    case .nan, .infinity, .minusInfinity: throw .notFinite
     case .long(_, let weight, let groups, _):
       guard let last = groups.lastIndex(where: { $0 != 0 }) else { return 0 }
       // The position of the last non-zero digit.
@@ -122,10 +120,8 @@ public struct PostgresNumeric: Hashable, Sendable {
   /// The groups without leading and trailing zero groups, as sent to the server. For finite values.
   var wireForm: (isNegative: Bool, weight: Int, groups: [UInt16], scale: Int) {
     switch storage {
-    case .nan, .infinity, .minusInfinity:
-      return (false, 0, [], 0)
-    case .long(let isNegative, let weight, let groups, let scale):
-      return (isNegative, weight, groups, scale)
+    case .nan, .infinity, .minusInfinity: return (false, 0, [], 0)
+    case .long(let isNegative, let weight, let groups, let scale): return (isNegative, weight, groups, scale)
     case .short(let isNegative, var magnitude, var exponent, let scale):
       if magnitude == 0 { return (false, 0, [], scale) }
       var reversed: [UInt16] = []

@@ -49,9 +49,7 @@ func errorField(_ result: OpaquePointer, _ code: Int32) -> String? {
 }
 
 extension PostgresError {
-  init(
-    _ result: borrowing ServerResult, isConnectionLost: Bool, wasInterrupted: Bool, statement: String
-  ) {
+  init(_ result: borrowing ServerResult, isConnectionLost: Bool, wasInterrupted: Bool, statement: String) {
     let pointer = unsafe result.pointer
     let state = unsafe errorField(pointer, NA_DIAG_SQLSTATE)
     let severity = unsafe errorField(pointer, NA_DIAG_SEVERITY)
@@ -64,8 +62,7 @@ extension PostgresError {
         state == nil ? .unexpectedData : .server
       }
     self.init(
-      kind,
-      unsafe errorField(pointer, NA_DIAG_MESSAGE) ?? trimmed(String(cString: PQresultErrorMessage(pointer))),
+      kind, unsafe errorField(pointer, NA_DIAG_MESSAGE) ?? trimmed(String(cString: PQresultErrorMessage(pointer))),
       statement: statement)
     sqlState = state
     detail = unsafe errorField(pointer, NA_DIAG_DETAIL)
@@ -76,6 +73,4 @@ extension PostgresError {
   }
 }
 
-func trimmed(_ message: String) -> String {
-  String(message.reversed().drop(while: \.isWhitespace).reversed())
-}
+func trimmed(_ message: String) -> String { String(message.reversed().drop(while: \.isWhitespace).reversed()) }
