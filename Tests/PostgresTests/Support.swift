@@ -3,9 +3,7 @@ import TestSupport
 import Testing
 
 /// Runs `body` with a new connection to the shared cluster. Tests use only temporary tables.
-func onConnection<R: Sendable>(
-  _ body: @Sendable (borrowing BlockingConnection) throws -> R
-) async throws -> R {
+func onConnection<R: Sendable>(_ body: @Sendable (borrowing BlockingConnection) throws -> R) async throws -> R {
   let conninfo = try await sharedConninfo()
   return try await withBlockingThread { scope in
     try body(try scope.connect(conninfo, applicationName: "postgres-tests"))
@@ -16,14 +14,10 @@ func openSession() async throws -> PostgresSession {
   try await .connect(try await sharedConninfo(), applicationName: "postgres-tests")
 }
 
-func sharedConninfo() async throws -> String {
-  try await PrivatePostgres.shared().conninfo(database: "postgres")
-}
+func sharedConninfo() async throws -> String { try await PrivatePostgres.shared().conninfo(database: "postgres") }
 
 extension PostgresSession {
-  func processId() async throws -> Int64 {
-    try await execute("SELECT pg_backend_pid()").single().int64(0)
-  }
+  func processId() async throws -> Int64 { try await execute("SELECT pg_backend_pid()").single().int64(0) }
 
   func waitUntilActive(_ processIds: [Int64]) async throws {
     let sql = """

@@ -8,8 +8,7 @@ import Testing
   @Test(arguments: [
     ("com.example.game", true, true), ("com.example.game", false, true), (nil, true, true), (nil, false, false),
     ("com.example.quiz", true, false), ("com.example.quiz", false, false),
-  ])
-  func rowsWithoutAnAppBelongToTheOnlyApp(bundleId: String?, isOnlyApp: Bool, isListed: Bool) {
+  ]) func rowsWithoutAnAppBelongToTheOnlyApp(bundleId: String?, isOnlyApp: Bool, isListed: Bool) {
     var selection = Selection()
     selection.bundleId = "com.example.game"
     selection.isOnlyApp = isOnlyApp

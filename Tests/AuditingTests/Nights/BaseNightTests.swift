@@ -117,8 +117,7 @@ import Testing
 
   /// The second report replaced the first one and is removed. With the same as-of, the saved rows of the first run are
   /// gone, too.
-  @Test(arguments: [24, 30] as [Int64])
-  func forgettingARepeatedRunRemovesTheNight(_ hours: Int64) async throws {
+  @Test(arguments: [24, 30] as [Int64]) func forgettingARepeatedRunRemovesTheNight(_ hours: Int64) async throws {
     try await with([("2026-11-19", 0), ("2026-11-20", 24)]) { connection throws in
       let again = try Self.make("2026-11-20", hours, on: connection)
       let (next, day) = (Self.asOf + .hours(48), "2026-11-21")
@@ -255,9 +254,7 @@ import Testing
 
   @Test func aReportCoversOnlyDaysThatHaveEnded() async throws {
     try await with([("2026-11-14", -120)]) { connection throws in
-      for (since, until) in [
-        ("2026-11-01", "2026-11-30"), ("2026-11-15", "2026-11-15"), ("2026-11-17", "2026-11-17"),
-      ] {
+      for (since, until) in [("2026-11-01", "2026-11-30"), ("2026-11-15", "2026-11-15"), ("2026-11-17", "2026-11-17")] {
         try connection.execute(
           """
           WITH report AS (
@@ -336,8 +333,7 @@ import Testing
     try await with([("2026-11-19", 0), ("2026-11-20", 24)]) { connection throws in
       for (hours, noted, later) in [(23, 24, 1), (24, 24, 0), (25, 25, 0)] as [(Int64, Int64, Int64)] {
         let found = try connection.execute(
-          "SELECT \(PublishedReport.noted("$1::timestamptz"))",
-          [.timestamp((Self.asOf + .hours(hours)).microseconds)]
+          "SELECT \(PublishedReport.noted("$1::timestamptz"))", [.timestamp((Self.asOf + .hours(hours)).microseconds)]
         ).single().timestamp(0)
         #expect(found == (Self.asOf + .hours(noted)).microseconds + later, "\(hours)")
       }

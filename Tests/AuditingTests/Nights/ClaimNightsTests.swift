@@ -206,8 +206,7 @@ import Testing
     for hours in [1, 2, 10] { #expect(night.payments["ann-\(hours)"] == "unpaid duplicate T1") }
   }
 
-  @Test("The original purchase of an owned restore is no orphan")
-  func purchaseBehindRestore() async throws {
+  @Test("The original purchase of an owned restore is no orphan") func purchaseBehindRestore() async throws {
     var rows = ShopRows()
     for (names, order) in [("R2", "naming"), (nil, "silent")] as [(String?, String)] {
       let (purchase, restore) = (names == nil ? "Q9" : "R1", names == nil ? "Q2" : "R2")
@@ -227,8 +226,7 @@ import Testing
       rows.transaction("own1-\(id)", product: "sword")
       rows.transaction("other-\(id)", product: "shield", bundle: "com.example.other")
       rows.order(id, by: id, containing: ["own1-\(id)"])
-      rows.receipt(
-        "s-\(id)", for: id, by: id, kind: "signed", bundle: "com.example.other", containing: ["other-\(id)"])
+      rows.receipt("s-\(id)", for: id, by: id, kind: "signed", bundle: "com.example.other", containing: ["other-\(id)"])
     }
     rows.order("buyer", by: "beside", names: "own1-beside", product: "sword", containing: ["own1-beside"])
     let night = try await rows.audited()
@@ -478,8 +476,6 @@ extension ShopRows.Night {
   private static func rows(_ table: [[String]]?) throws -> [[String: String]] {
     let table = try #require(table)
     let header = try #require(table.first)
-    return table.dropFirst().map { row in
-      Dictionary(zip(header, row)) { first, _ in first }
-    }
+    return table.dropFirst().map { row in Dictionary(zip(header, row)) { first, _ in first } }
   }
 }

@@ -190,8 +190,7 @@ private struct Nights {
       case .noEvidence, .neverPaid, .signatureInvalid, .malformed, .xcode, .duplicate, .idMismatch, .wrongBundle,
         .sandbox, .productMismatch, .restored, .familyShared:
         continue
-      default:
-        violate("\(orderId) became delivered_not_paid without answers at \(night): \(finding.reason)")
+      default: violate("\(orderId) became delivered_not_paid without answers at \(night): \(finding.reason)")
       }
     }
   }

@@ -72,8 +72,7 @@ import Testing
           """
           INSERT INTO night_audit.finding_events (finding_id, as_of, event, detail, actor, run_id)
           VALUES ($1, $2, $3, $4, $5, CASE WHEN $5 IS NULL THEN gen_random_uuid() END)
-          """,
-          [.text(id), .timestamp(Self.hours(hours).microseconds), .text(event), .text(detail), .text(actor)])
+          """, [.text(id), .timestamp(Self.hours(hours).microseconds), .text(event), .text(detail), .text(actor)])
       }
       let counts = try DecisionCounts(since: Self.start, until: Self.hours(24), on: connection)
       #expect(counts.counts == ["acknowledged": 2, "accepted": 2, "open": 1, "owner": 1, "due": 1])

@@ -20,8 +20,7 @@ struct StoredRows {
           let id = $0.key == [1] ? nil : $0.key.dropFirst().withUnsafeBytes { Identifier(utf8: $0) }
           return cuts.part(of: id) == number
         }.sorted {
-          $0.key == $1.key
-            ? $0.content.lexicographicallyPrecedes($1.content) : $0.key.lexicographicallyPrecedes($1.key)
+          $0.key == $1.key ? $0.content.lexicographicallyPrecedes($1.content) : $0.key.lexicographicallyPrecedes($1.key)
         }.map(\.content)
       })
   }

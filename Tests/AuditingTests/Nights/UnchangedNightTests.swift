@@ -52,8 +52,7 @@ import Testing
   @discardableResult
   private func apply(
     _ night: Int, _ found: [String: String], by runId: String? = nil, isNews: Bool = true, isSaved: Bool = false,
-    isLate: Bool = false,
-    on connection: borrowing BlockingConnection
+    isLate: Bool = false, on connection: borrowing BlockingConnection
   ) throws -> Int64 {
     try connection.transaction { connection in
       let before = try Self.pages(connection)
@@ -254,9 +253,7 @@ import Testing
         INSERT INTO night_audit.receipt_checks (subject_kind, subject_id, received_at, last_attempt, due_from, due_until)
         VALUES ('receipt', 'r1', '2125-12-31T00:00Z', '2126-01-01T03:00Z', '2126-01-02T03:00Z', '2126-02-01T00:00Z');
         """)
-      try connection.transaction {
-        _ = try ForgottenRun.forget(runId: "6f0e7a52-6f0d-4a3b-9c50-0e2a5b1c7d1f", on: $0)
-      }
+      try connection.transaction { _ = try ForgottenRun.forget(runId: "6f0e7a52-6f0d-4a3b-9c50-0e2a5b1c7d1f", on: $0) }
       let row = try connection.execute(
         """
         SELECT ARRAY[t.renewal_at, t.first_signed_at, t.subscription_status_at, t.signed_at, c.due_until]
@@ -328,8 +325,7 @@ import Testing
     }
   }
 
-  @Test("A night does not read the history of earlier closed findings")
-  func closedFindings() async throws {
+  @Test("A night does not read the history of earlier closed findings") func closedFindings() async throws {
     try await withDatabase { connection in
       let found = Dictionary(uniqueKeysWithValues: (0..<2_000).map { ("finding \($0)", "x") })
       try apply(0, found, isSaved: true, on: connection)
@@ -439,9 +435,7 @@ import Testing
       for finding in findings { try collector.add(finding, subjects: [], plan: plan) }
       let history = FindingsHistory(plan: plan, owners: FindingOwners(), changes: changes, today: "2026-11-20")
       var figures = NightFigures()
-      _ = try connection.transaction {
-        try history.compare(collector.findings, on: $0, figures: &figures) { _ in }
-      }
+      _ = try connection.transaction { try history.compare(collector.findings, on: $0, figures: &figures) { _ in } }
       #expect(try changes.write(to: collector).counts == [.new: 1, .reopened: 1])
     }
   }
@@ -463,9 +457,7 @@ import Testing
       let collector = Self.collector()
       let history = FindingsHistory(plan: plan, owners: FindingOwners(), changes: changes, today: "2026-11-20")
       var figures = NightFigures()
-      _ = try connection.transaction {
-        try history.compare(collector.findings, on: $0, figures: &figures) { _ in }
-      }
+      _ = try connection.transaction { try history.compare(collector.findings, on: $0, figures: &figures) { _ in } }
       try changes.explainClosed(on: connection)
       #expect(try changes.write(to: collector).counts == [.closed: 2])
       #expect(figures.openBefore == 1)
@@ -555,14 +547,12 @@ import Testing
     let orders = OrderNights(isWanted: true, testUsers: testUsers, temporaryDirectory: NSTemporaryDirectory())
     for judgement in judgements { try orders.add(judgement) }
     let asOf = Self.asOf(night)
-    let base =
-      night == 0 ? nil : BaseNight(runId: Self.runs[night - 1], asOf: Self.asOf(night - 1), isComplete: true)
+    let base = night == 0 ? nil : BaseNight(runId: Self.runs[night - 1], asOf: Self.asOf(night - 1), isComplete: true)
     var adjusted: [ChangeRow] = []
     try connection.transaction { connection in
       try orders.compare(
         with: base, isKept: true, isOfFew: false, asOf: asOf, createdBefore: asOf, lookbackStart: asOf - .days(120),
-        in: ReportDimensions(apps: [:], timeZone: .gmt), on: connection, figures: &figures,
-        each: { _, _ in }
+        in: ReportDimensions(apps: [:], timeZone: .gmt), on: connection, figures: &figures, each: { _, _ in }
       ) { adjusted.append($0) }
       try orders.save(
         Self.record(night), lookbackStart: asOf - .days(120),
@@ -608,9 +598,8 @@ import Testing
       var figures = NightFigures()
       try orders.compare(
         with: nil, isKept: true, isOfFew: false, asOf: Self.asOf, createdBefore: Self.asOf,
-        lookbackStart: Self.asOf - .days(120),
-        in: ReportDimensions(apps: [:], timeZone: .gmt), on: connection, figures: &figures,
-        each: { id, _ in compared.append(id) }
+        lookbackStart: Self.asOf - .days(120), in: ReportDimensions(apps: [:], timeZone: .gmt), on: connection,
+        figures: &figures, each: { id, _ in compared.append(id) }
       ) { _ in }
       #expect(compared == ["order"])
     }
@@ -715,8 +704,7 @@ import Testing
         try posted(connection) == [
           "2026-11-19 sale a 1 9.90 2026-11-19", "2026-11-21 commission 2027-01 USD 1 3.00 2026-11-20",
           "2026-11-21 payout 2027-01 USD 1 6.50 2026-11-21", "2026-11-21 sale b 1 9.90 2026-11-20",
-          "2026-11-22 commission 2027-01 USD 1 -3.00 2026-11-20",
-          "2026-11-22 commission 2027-01 USD 2 4.00 2026-11-20",
+          "2026-11-22 commission 2027-01 USD 1 -3.00 2026-11-20", "2026-11-22 commission 2027-01 USD 2 4.00 2026-11-20",
         ])
     }
   }
@@ -740,8 +728,7 @@ import Testing
     }
     let asOf = Self.asOf(night)
     let refunds = RefundNights(sorter, before: asOf, temporaryDirectory: NSTemporaryDirectory())
-    let base =
-      night == 0 ? nil : BaseNight(runId: Self.runs[night - 1], asOf: Self.asOf(night - 1), isComplete: true)
+    let base = night == 0 ? nil : BaseNight(runId: Self.runs[night - 1], asOf: Self.asOf(night - 1), isComplete: true)
     var adjusted: [ChangeRow] = []
     try connection.transaction { connection in
       try refunds.compare(

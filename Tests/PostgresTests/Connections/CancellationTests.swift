@@ -17,8 +17,7 @@ struct CancellationTests {
     #expect(try await session.processId() == processId)
   }
 
-  @Test("a cancellation at any moment ends only the statement of the cancelled task")
-  func anyMoment() async throws {
+  @Test("a cancellation at any moment ends only the statement of the cancelled task") func anyMoment() async throws {
     let session = try await openSession()
     for round in 0..<100 {
       let cancelled = Task { try await session.execute("SELECT pg_sleep(3600)") }
@@ -33,8 +32,7 @@ struct CancellationTests {
     }
   }
 
-  @Test("cancelling a waiting task does not interrupt the running statement")
-  func waitingStatement() async throws {
+  @Test("cancelling a waiting task does not interrupt the running statement") func waitingStatement() async throws {
     let session = try await openSession()
     let holder = try await openSession()
     let processId = try await session.processId()
@@ -48,8 +46,7 @@ struct CancellationTests {
     #expect(try await postgresError { _ = try await waiting.value }.kind == .cancelled)
   }
 
-  @Test("a cancelled transaction is rolled back")
-  func transaction() async throws {
+  @Test("a cancelled transaction is rolled back") func transaction() async throws {
     let session = try await openSession()
     let observer = try await openSession()
     try await session.executeScript("CREATE TEMPORARY TABLE t (n int)")
@@ -75,8 +72,7 @@ struct CancellationTests {
       try await withBlockingThread { scope in
         defer { started.finish() }
         let idle = try scope.connect(conninfo, applicationName: "x")
-        var rows = try scope.connect(conninfo, applicationName: "x").copyOut(
-          "SELECT generate_series(1, 100000000000)")
+        var rows = try scope.connect(conninfo, applicationName: "x").copyOut("SELECT generate_series(1, 100000000000)")
         while try rows.advance() { if rows.rowCount == 1_000 { started.yield() } }
         try idle.execute("SELECT 1")
       }
@@ -87,8 +83,7 @@ struct CancellationTests {
     #expect(error.kind == .cancelled)
   }
 
-  @Test("a cancelled task starts no statement and no connection")
-  func afterwards() async throws {
+  @Test("a cancelled task starts no statement and no connection") func afterwards() async throws {
     let conninfo = try await sharedConninfo()
     let (signal, started) = AsyncStream<Void>.makeStream()
     let task = Task {
@@ -111,8 +106,7 @@ struct CancellationTests {
     try await task.value
   }
 
-  @Test("a COPY into a table is interrupted and writes nothing")
-  func copyIn() async throws {
+  @Test("a COPY into a table is interrupted and writes nothing") func copyIn() async throws {
     let session = try await openSession()
     try await session.executeScript("CREATE TEMPORARY TABLE t (n int8)")
     let (signal, started) = AsyncStream<Void>.makeStream()
@@ -144,9 +138,7 @@ struct CancellationTests {
       [
         Task { _ = try await PostgresSession.connect(conninfo, applicationName: "").execute(wait) },
         Task {
-          try await withBlockingThread { scope in
-            _ = try scope.connect(conninfo, applicationName: "").execute(wait)
-          }
+          try await withBlockingThread { scope in _ = try scope.connect(conninfo, applicationName: "").execute(wait) }
         },
       ]
     }

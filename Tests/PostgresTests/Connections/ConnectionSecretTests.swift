@@ -2,8 +2,7 @@ import Postgres
 import TestSupport
 import Testing
 
-@Suite(.serialized, .timeLimit(.minutes(10)))
-struct ConnectionSecretTests {
+@Suite(.serialized, .timeLimit(.minutes(10))) struct ConnectionSecretTests {
   @Test(
     "an ambiguous connection string is rejected, and the error shows no part of it",
     arguments: [

@@ -4,10 +4,8 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite(.serialized, .timeLimit(.minutes(10)))
-struct ConnectionTests {
-  @Test("a URI and a keyword string make the same connection")
-  func forms() async throws {
+@Suite(.serialized, .timeLimit(.minutes(10))) struct ConnectionTests {
+  @Test("a URI and a keyword string make the same connection") func forms() async throws {
     let keywords = try await PrivatePostgres.shared().createDatabase()
     let parts = Dictionary(
       uniqueKeysWithValues: keywords.split(separator: " ").map { part in
@@ -24,8 +22,7 @@ struct ConnectionTests {
     }
   }
 
-  @Test("an application name in the connection string takes precedence")
-  func applicationName() async throws {
+  @Test("an application name in the connection string takes precedence") func applicationName() async throws {
     let conninfo = try await sharedConninfo()
     for (suffix, name) in [("", "night-audit/1"), (" application_name=mine", "mine")] {
       let session = try await PostgresSession.connect(conninfo + suffix, applicationName: "night-audit/1")
@@ -52,13 +49,11 @@ struct ConnectionTests {
   // Set if the tests run against one server version after another.
   private static let meant = ProcessInfo.processInfo.environment["POSTGRES_VERSION"]
 
-  @Test("the server has the requested version", .enabled(if: meant != nil))
-  func version() async throws {
+  @Test("the server has the requested version", .enabled(if: meant != nil)) func version() async throws {
     try await onConnection { #expect(String($0.serverVersion / 10_000) == ConnectionTests.meant) }
   }
 
-  @Test("a connection knows the server's version and the backend's process ID")
-  func facts() async throws {
+  @Test("a connection knows the server's version and the backend's process ID") func facts() async throws {
     try await onConnection { connection in
       let row = try connection.execute("SELECT pg_backend_pid(), current_setting('server_version_num')").single()
       #expect(try row.int32(0) == connection.backendProcessId)
@@ -67,8 +62,7 @@ struct ConnectionTests {
     }
   }
 
-  @Test("a connection to an unknown database fails with the server's message")
-  func unknownDatabase() async throws {
+  @Test("a connection to an unknown database fails with the server's message") func unknownDatabase() async throws {
     let conninfo = try await PrivatePostgres.shared().conninfo(database: "absent")
     let error = try await postgresError { _ = try await PostgresSession.connect(conninfo, applicationName: "x") }
     #expect(error.kind == .connectionFailed)
@@ -87,16 +81,14 @@ struct ConnectionTests {
     #expect("\(error)".contains(remedy) && "\(error)".contains("FATAL:  ") && !"\(error)".contains("LOCATION"))
   }
 
-  @Test("a failed connection without a server has no SQLSTATE")
-  func nobodyThere() async throws {
+  @Test("a failed connection without a server has no SQLSTATE") func nobodyThere() async throws {
     let error = try await postgresError {
       _ = try await PostgresSession.connect("host=/nonexistent", applicationName: "x")
     }
     #expect(error.kind == .connectionFailed && error.sqlState == nil, "\(error)")
   }
 
-  @Test("notices are passed to their handler")
-  func notices() async throws {
+  @Test("notices are passed to their handler") func notices() async throws {
     let conninfo = try await sharedConninfo()
     let notices = Mutex<[PostgresNotice]>([])
     try await withBlockingThread { scope in
@@ -112,8 +104,7 @@ struct ConnectionTests {
       ])
   }
 
-  @Test("a warning while connecting is passed to the handler, too")
-  func noticeWhileConnecting() async throws {
+  @Test("a warning while connecting is passed to the handler, too") func noticeWhileConnecting() async throws {
     let conninfo = try await PrivatePostgres.shared().createDatabase()
     let session = try await PostgresSession.connect(conninfo, applicationName: "x")
     // The state after a library upgrade: the server warns at each connection to the database.
@@ -125,8 +116,7 @@ struct ConnectionTests {
     #expect(notices.withLock { $0.map(\.severity) } == ["WARNING"])
   }
 
-  @Test("binary data of a user-defined type cannot be read as text")
-  func composite() async throws {
+  @Test("binary data of a user-defined type cannot be read as text") func composite() async throws {
     try await onConnection { connection in
       try connection.executeScript("CREATE TYPE pg_temp.pair AS (a int, b bytea)")
       let row = try connection.execute(#"SELECT (1, '\xff')::pg_temp.pair AS p"#).single()

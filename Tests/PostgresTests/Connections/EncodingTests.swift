@@ -23,9 +23,7 @@ struct EncodingTests {
       let rows = try connection.execute(#"SELECT v, octet_length(v) FROM public.t ORDER BY v COLLATE "C""#)
       #expect(try rows.map { try $0.text(0) } == ["é", "ü"])
       #expect(try rows.map { try $0.int64(1) } == [1, 1])
-      let error = try postgresError {
-        try connection.execute("INSERT INTO public.t VALUES ($1)", [.text("日")])
-      }
+      let error = try postgresError { try connection.execute("INSERT INTO public.t VALUES ($1)", [.text("日")]) }
       #expect(error.sqlState == SQLState.untranslatableCharacter)
       #expect("\(error)".contains("encoding lacks a character"))
     }

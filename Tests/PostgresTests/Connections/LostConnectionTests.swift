@@ -25,8 +25,7 @@ struct LostConnectionTests {
     await session.close()
   }
 
-  @Test("the next statement reports the termination of an idle connection")
-  func terminatedWhileIdle() async throws {
+  @Test("the next statement reports the termination of an idle connection") func terminatedWhileIdle() async throws {
     let session = try await openSession()
     let observer = try await openSession()
     let processId = try await session.processId()
@@ -34,8 +33,7 @@ struct LostConnectionTests {
     #expect(try await postgresError { try await session.execute("SELECT 1") }.isConnectionLost)
   }
 
-  @Test("streams in both directions report the loss")
-  func streams() async throws {
+  @Test("streams in both directions report the loss") func streams() async throws {
     let observer = try await openSession()
     let conninfo = try await sharedConninfo()
     let outgoing = try await postgresError {
@@ -68,8 +66,7 @@ struct LostConnectionTests {
     #expect(incoming.isConnectionLost)
   }
 
-  @Test("reading from a cut connection ends with an error, also within a message")
-  func cutAnywhere() async throws {
+  @Test("reading from a cut connection ends with an error, also within a message") func cutAnywhere() async throws {
     let cluster = try await PrivatePostgres.shared()
     let parameters = "port=5432 user=postgres dbname=postgres"
     // Reads all rows. A cut stream must not make it hang.
@@ -114,8 +111,7 @@ struct LostConnectionTests {
     #expect(try await next.execute("SELECT n FROM public.t").single().int64(0) == 7)
   }
 
-  @Test("a statement on a closed session is a usage error")
-  func closed() async throws {
+  @Test("a statement on a closed session is a usage error") func closed() async throws {
     let session = try await openSession()
     await session.close()
     #expect(try await postgresError { try await session.execute("SELECT 1") }.kind == .usage)

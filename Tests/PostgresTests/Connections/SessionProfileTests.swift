@@ -3,8 +3,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite(.serialized, .timeLimit(.minutes(10)))
-struct SessionProfileTests {
+@Suite(.serialized, .timeLimit(.minutes(10))) struct SessionProfileTests {
   // All settings of a role that could change results.
   private static let hostileRole = """
     DROP ROLE IF EXISTS hostile; CREATE ROLE hostile LOGIN SUPERUSER;
@@ -31,8 +30,7 @@ struct SessionProfileTests {
     let conninfo = try await sharedConninfo()
     return try await withBlockingThread { scope in
       try scope.connect(conninfo, applicationName: "x").executeScript(Self.hostileRole)
-      return try body(
-        try scope.connect(conninfo + " user=hostile", applicationName: "x", profile: profile))
+      return try body(try scope.connect(conninfo + " user=hostile", applicationName: "x", profile: profile))
     }
   }
 
@@ -50,12 +48,10 @@ struct SessionProfileTests {
     #expect(
       try await connectAsHostile(.store) {
         try $0.execute("SELECT current_setting($1)", [.text(name)]).single().text(0)
-      }
-        == value)
+      } == value)
   }
 
-  @Test("the server ends a session that waits in a transaction for too long")
-  func idleInTransaction() async throws {
+  @Test("the server ends a session that waits in a transaction for too long") func idleInTransaction() async throws {
     let conninfo = try await sharedConninfo()
     try await withBlockingThread { scope in
       var profile = SessionProfile.store
@@ -74,8 +70,7 @@ struct SessionProfileTests {
     }
   }
 
-  @Test("a user's function is never called in place of the server's")
-  func searchPath() async throws {
+  @Test("a user's function is never called in place of the server's") func searchPath() async throws {
     let isServers = try await connectAsHostile(.store) { connection in
       // The parameter is bigint, so the server would prefer it to its own function with integer.
       try connection.executeScript(

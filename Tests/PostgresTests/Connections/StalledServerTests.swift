@@ -4,8 +4,7 @@ import TestSupport
 import Testing
 
 /// A server that neither answers nor closes its connections, as with a dead disk.
-@Suite(.serialized, .timeLimit(.minutes(10)))
-struct StalledServerTests {
+@Suite(.serialized, .timeLimit(.minutes(10))) struct StalledServerTests {
   private func stopping<R>(_ processes: [Int32], _ body: () async throws -> R) async throws -> R {
     for process in processes { try #require(kill(process, SIGSTOP) == 0) }
     defer { for process in processes { kill(process, SIGCONT) } }
@@ -18,9 +17,7 @@ struct StalledServerTests {
     let session = try await PostgresSession.connect(try await cluster.createDatabase(), applicationName: "x")
     let backend = Int32(try await session.processId())
     try await stopping(isWholeServerStalled ? [try cluster.serverProcess, backend] : [backend]) {
-      let task = Task {
-        try await session.transaction { connection in try connection.execute("SELECT 1") }
-      }
+      let task = Task { try await session.transaction { connection in try connection.execute("SELECT 1") } }
       task.cancel()
       #expect(try await postgresError { _ = try await task.value }.kind == .cancelled)
       let running = Task { try await session.execute("SELECT 1") }
@@ -31,8 +28,7 @@ struct StalledServerTests {
     }
   }
 
-  @Test("cancelling their task ends stalled streams and their connections")
-  func streams() async throws {
+  @Test("cancelling their task ends stalled streams and their connections") func streams() async throws {
     let cluster = try await PrivatePostgres.start()
     let conninfo = try await cluster.createDatabase()
     let (signal, started) = AsyncStream<[Int32]>.makeStream()
@@ -76,8 +72,7 @@ struct StalledServerTests {
     }
   }
 
-  @Test("cancelling its task ends a connection attempt without an answer")
-  func connecting() async throws {
+  @Test("cancelling its task ends a connection attempt without an answer") func connecting() async throws {
     let cluster = try await PrivatePostgres.start()
     let conninfo = try await cluster.createDatabase()
     try await stopping([try cluster.serverProcess]) {

@@ -1,8 +1,7 @@
 import Postgres
 import Testing
 
-@Suite(.serialized, .timeLimit(.minutes(10)))
-struct CopyInTests {
+@Suite(.serialized, .timeLimit(.minutes(10))) struct CopyInTests {
   static let table = """
     CREATE TEMPORARY TABLE facts (
       t text, i2 int2, i4 int4 CONSTRAINT positive CHECK (i4 > 0), i8 int8, b bool, z timestamptz, n numeric,
@@ -10,8 +9,7 @@ struct CopyInTests {
     """
   static let columns = ["t", "i2", "i4", "i8", "b", "z", "n"]
 
-  @Test("values and NULL of every type are stored")
-  func types() async throws {
+  @Test("values and NULL of every type are stored") func types() async throws {
     try await onConnection { connection in
       try connection.executeScript(Self.table)
       let count = try connection.copyIn(into: try PostgresIdentifier("facts"), columns: Self.columns) { writer in
@@ -69,8 +67,7 @@ struct CopyInTests {
     }
   }
 
-  @Test("a violated constraint is reported with its name, and no row is stored")
-  func constraint() async throws {
+  @Test("a violated constraint is reported with its name, and no row is stored") func constraint() async throws {
     try await onConnection { connection in
       try connection.executeScript(Self.table)
       let error = try postgresError {
@@ -89,8 +86,7 @@ struct CopyInTests {
 
   struct Refusal: Error {}
 
-  @Test("a body that throws stores no row, and its error is rethrown")
-  func bodyThrows() async throws {
+  @Test("a body that throws stores no row, and its error is rethrown") func bodyThrows() async throws {
     try await onConnection { connection in
       try connection.executeScript(Self.table)
       #expect(throws: Refusal.self) {
@@ -103,8 +99,7 @@ struct CopyInTests {
     }
   }
 
-  @Test("a rejected row is left out, and the other rows are stored")
-  func refusedRow() async throws {
+  @Test("a rejected row is left out, and the other rows are stored") func refusedRow() async throws {
     try await onConnection { connection in
       try connection.executeScript(Self.table)
       try connection.copyIn(into: try PostgresIdentifier("facts"), columns: ["t", "i2"]) { writer in
@@ -121,8 +116,7 @@ struct CopyInTests {
     }
   }
 
-  @Test("a value that does not match its column is rejected with the column's name")
-  func mismatches() async throws {
+  @Test("a value that does not match its column is rejected with the column's name") func mismatches() async throws {
     try await onConnection { connection in
       try connection.executeScript(Self.table)
       try connection.copyIn(into: try PostgresIdentifier("facts"), columns: ["t", "i4"]) { writer in
@@ -154,8 +148,7 @@ struct CopyInTests {
     }
   }
 
-  @Test("names are quoted, and unknown names are the server's error")
-  func names() async throws {
+  @Test("names are quoted, and unknown names are the server's error") func names() async throws {
     try await onConnection { connection in
       try connection.executeScript(#"CREATE TEMPORARY TABLE "Odd ""name" ("a;b" int)"#)
       try connection.copyIn(into: try PostgresIdentifier("pg_temp", #"Odd "name"#), columns: ["a;b"]) { writer in
@@ -168,8 +161,7 @@ struct CopyInTests {
     }
   }
 
-  @Test("a role with INSERT but not SELECT can copy rows in")
-  func writeOnlyRole() async throws {
+  @Test("a role with INSERT but not SELECT can copy rows in") func writeOnlyRole() async throws {
     try await onConnection { connection in
       try connection.executeScript(
         """

@@ -22,8 +22,7 @@ struct CopyOutTests {
     }
   }
 
-  @Test("values and NULL of every type are read")
-  func types() async throws {
+  @Test("values and NULL of every type are read") func types() async throws {
     try await onConnection { connection in
       var rows = try connection.copyOut(
         """
@@ -60,13 +59,11 @@ struct CopyOutTests {
     }
   }
 
-  @Test("infinite timestamps differ from NULL and from instants")
-  func infinity() async throws {
+  @Test("infinite timestamps differ from NULL and from instants") func infinity() async throws {
     try await onConnection { connection in
       var rows = try connection.copyOut(
         "SELECT z FROM (VALUES (1, 'infinity'::timestamptz), (2, '-infinity'), (3, now()), (4, NULL)) v (n, z)"
-          + " ORDER BY n"
-      )
+          + " ORDER BY n")
       for expected in [true, true, false, false] {
         #expect(try rows.advance())
         #expect(try rows.isInfinite(0) == expected)
@@ -75,8 +72,7 @@ struct CopyOutTests {
     }
   }
 
-  @Test("reading another type than the column's is an error that names the column")
-  func mismatches() async throws {
+  @Test("reading another type than the column's is an error that names the column") func mismatches() async throws {
     try await onConnection { connection in
       var rows = try connection.copyOut(
         "SELECT 3000000000 AS i, 'x'::text AS t, 'a'::bytea AS y, now()::timestamp AS local")
@@ -96,8 +92,7 @@ struct CopyOutTests {
     }
   }
 
-  @Test("while a stream is open the connection refuses other work")
-  func busy() async throws {
+  @Test("while a stream is open the connection refuses other work") func busy() async throws {
     try await onConnection { connection in
       var rows = try connection.copyOut("SELECT generate_series(1, 10)")
       #expect(try rows.advance())
@@ -109,8 +104,7 @@ struct CopyOutTests {
     }
   }
 
-  @Test("dropping a reader ends its query and frees the connection")
-  func dropped() async throws {
+  @Test("dropping a reader ends its query and frees the connection") func dropped() async throws {
     try await onConnection { connection in
       for rowsToRead in [0, 1, 5_000] {
         var rows = try connection.copyOut("SELECT repeat('x', 100), generate_series(1, 1000000000)")
@@ -121,8 +115,7 @@ struct CopyOutTests {
     }
   }
 
-  @Test("a reader keeps its connection alive")
-  func outlivesConnection() async throws {
+  @Test("a reader keeps its connection alive") func outlivesConnection() async throws {
     let conninfo = try await sharedConninfo()
     try await withBlockingThread { scope in
       func open() throws -> CopyReader {
@@ -134,8 +127,7 @@ struct CopyOutTests {
     }
   }
 
-  @Test("a server error within a stream is thrown after the rows before it")
-  func errorInTheMiddle() async throws {
+  @Test("a server error within a stream is thrown after the rows before it") func errorInTheMiddle() async throws {
     try await onConnection { connection in
       var rows = try connection.copyOut("SELECT 1/(5000 - n) FROM generate_series(1, 10000) AS n")
       do throws(PostgresError) {
@@ -151,8 +143,7 @@ struct CopyOutTests {
     }
   }
 
-  @Test("an invalid query throws before the first row")
-  func refusedQuery() async throws {
+  @Test("an invalid query throws before the first row") func refusedQuery() async throws {
     try await onConnection { connection throws in
       #expect(try postgresError { _ = try connection.copyOut("SELECT * FROM absent") }.sqlState == "42P01")
       #expect(try postgresError { _ = try connection.copyOut("CREATE TABLE x ()") }.kind == .server)
@@ -160,8 +151,7 @@ struct CopyOutTests {
     }
   }
 
-  @Test("one thread can read several streams in turn")
-  func merge() async throws {
+  @Test("one thread can read several streams in turn") func merge() async throws {
     let conninfo = try await sharedConninfo()
     try await withBlockingThread { scope in
       var even = try scope.connect(conninfo, applicationName: "x").copyOut("SELECT generate_series(0, 199998, 2)")

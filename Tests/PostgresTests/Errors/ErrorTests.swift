@@ -2,10 +2,8 @@ import Postgres
 import TestSupport
 import Testing
 
-@Suite(.serialized, .timeLimit(.minutes(10)))
-struct ErrorTests {
-  @Test("an error names the violated constraint, but no values")
-  func constraint() async throws {
+@Suite(.serialized, .timeLimit(.minutes(10))) struct ErrorTests {
+  @Test("an error names the violated constraint, but no values") func constraint() async throws {
     let error = try await postgresError {
       try await onConnection { connection in
         try connection.executeScript("CREATE TEMPORARY TABLE users (name text CONSTRAINT one_name UNIQUE)")
@@ -45,8 +43,7 @@ struct ErrorTests {
     #expect(error.sqlState == state)
   }
 
-  @Test("a NOT NULL violation names its column")
-  func notNull() async throws {
+  @Test("a NOT NULL violation names its column") func notNull() async throws {
     let error = try await postgresError {
       try await onConnection { connection in
         try connection.executeScript("CREATE TEMPORARY TABLE t (required int NOT NULL)")
@@ -57,8 +54,7 @@ struct ErrorTests {
     #expect(error.column == "required")
   }
 
-  @Test("constants in the text of a statement are masked")
-  func masking() async throws {
+  @Test("constants in the text of a statement are masked") func masking() async throws {
     let error = try await postgresError {
       try await onConnection { connection in
         _ = try connection.copyOut(
@@ -69,8 +65,7 @@ struct ErrorTests {
     #expect(error.statement == "SELECT 1 FROM absent WHERE a = E'…' AND b = '…'")
   }
 
-  @Test("a connection is usable after an error")
-  func usableAfterError() async throws {
+  @Test("a connection is usable after an error") func usableAfterError() async throws {
     try await onConnection { connection in
       _ = try postgresError { try connection.execute("SELECT 1/0") }
       #expect(try connection.execute("SELECT 1").single().int64(0) == 1)
@@ -85,8 +80,7 @@ struct ErrorTests {
     #expect(error.kind == .unexpectedData)
   }
 
-  @Test("COPY and NUL in a statement are usage errors")
-  func usage() async throws {
+  @Test("COPY and NUL in a statement are usage errors") func usage() async throws {
     try await onConnection { connection throws in
       #expect(try postgresError { try connection.execute("COPY (SELECT 1) TO STDOUT") }.kind == .usage)
       #expect(try postgresError { try connection.executeScript("COPY (SELECT 1) TO STDOUT") }.kind == .usage)
@@ -95,12 +89,9 @@ struct ErrorTests {
     }
   }
 
-  @Test("too many parameters are an error, not a crash")
-  func tooManyParameters() async throws {
+  @Test("too many parameters are an error, not a crash") func tooManyParameters() async throws {
     let error = try await postgresError {
-      _ = try await onConnection {
-        try $0.execute("SELECT 1", Array(repeating: .int(1), count: 70_000))
-      }
+      _ = try await onConnection { try $0.execute("SELECT 1", Array(repeating: .int(1), count: 70_000)) }
     }
     #expect(error.kind == .unexpectedData)
     #expect(error.message.contains("65535"))

@@ -2,16 +2,14 @@ import Postgres
 import TestSupport
 import Testing
 
-@Suite(.serialized, .timeLimit(.minutes(1)))
-struct PipelinedTransactionTests {
+@Suite(.serialized, .timeLimit(.minutes(1))) struct PipelinedTransactionTests {
   struct Refusal: Error {}
 
   private func numbers(_ connection: borrowing BlockingConnection) throws -> [Int64] {
     try connection.execute("SELECT n FROM t ORDER BY n").map { try $0.int64(0) }
   }
 
-  @Test("postponed statements are sent with the next statement that waits")
-  func twoWaits() async throws {
+  @Test("postponed statements are sent with the next statement that waits") func twoWaits() async throws {
     try await onConnection { connection in
       try connection.executeScript("CREATE TEMPORARY TABLE t (n int PRIMARY KEY)")
       let before = connection.waits
@@ -30,8 +28,7 @@ struct PipelinedTransactionTests {
     }
   }
 
-  @Test("outside a pipelined transaction a postponed statement runs at once")
-  func atOnce() async throws {
+  @Test("outside a pipelined transaction a postponed statement runs at once") func atOnce() async throws {
     try await onConnection { connection in
       try connection.executeScript("CREATE TEMPORARY TABLE t (n int)")
       try connection.postpone("INSERT INTO t VALUES (1)")
@@ -80,8 +77,7 @@ struct PipelinedTransactionTests {
     }
   }
 
-  @Test("a stream and a script run after statements postponed before them")
-  func streams() async throws {
+  @Test("a stream and a script run after statements postponed before them") func streams() async throws {
     try await onConnection { connection in
       try connection.executeScript("CREATE TEMPORARY TABLE t (n int PRIMARY KEY)")
       try connection.pipelinedTransaction { connection in
@@ -98,8 +94,7 @@ struct PipelinedTransactionTests {
     }
   }
 
-  @Test("large parameters and results do not block each other")
-  func large() async throws {
+  @Test("large parameters and results do not block each other") func large() async throws {
     try await onConnection { connection in
       let text = String(repeating: "x", count: 4 << 20)
       var answers: [PostponedRows] = []
@@ -110,8 +105,7 @@ struct PipelinedTransactionTests {
     }
   }
 
-  @Test("a backend that ends within the pipeline is a lost connection")
-  func lost() async throws {
+  @Test("a backend that ends within the pipeline is a lost connection") func lost() async throws {
     let error = try await postgresError {
       try await onConnection { connection in
         try connection.pipelinedTransaction { connection in
@@ -123,8 +117,7 @@ struct PipelinedTransactionTests {
     #expect(error.isConnectionLost && error.sqlState == "57P01")
   }
 
-  @Test("cancelling a task ends its running statement, and the connection stays usable")
-  func cancelled() async throws {
+  @Test("cancelling a task ends its running statement, and the connection stays usable") func cancelled() async throws {
     let session = try await openSession()
     let observer = try await openSession()
     let processId = try await session.processId()

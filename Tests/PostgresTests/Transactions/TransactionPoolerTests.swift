@@ -2,8 +2,7 @@ import Postgres
 import TestSupport
 import Testing
 
-@Suite(
-  .serialized, .timeLimit(.minutes(10)), .enabled(if: PrivatePooler.isInstalled, "PgBouncer is not installed"))
+@Suite(.serialized, .timeLimit(.minutes(10)), .enabled(if: PrivatePooler.isInstalled, "PgBouncer is not installed"))
 struct TransactionPoolerTests {
   @Test(
     "a pooler without session mode is rejected before any setting",

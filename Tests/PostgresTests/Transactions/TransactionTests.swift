@@ -1,8 +1,7 @@
 import Postgres
 import Testing
 
-@Suite(.serialized, .timeLimit(.minutes(10)))
-struct TransactionTests {
+@Suite(.serialized, .timeLimit(.minutes(10))) struct TransactionTests {
   struct Refusal: Error {}
 
   @Test("a transaction commits when its body returns and rolls back when it throws")
@@ -22,8 +21,7 @@ struct TransactionTests {
     }
   }
 
-  @Test("a body that ignores an error commits nothing")
-  func swallowedError() async throws {
+  @Test("a body that ignores an error commits nothing") func swallowedError() async throws {
     try await onConnection { connection in
       try connection.executeScript("CREATE TEMPORARY TABLE t (n int)")
       let error = try postgresError {
@@ -38,8 +36,7 @@ struct TransactionTests {
     }
   }
 
-  @Test("transactions do not nest")
-  func nested() async throws {
+  @Test("transactions do not nest") func nested() async throws {
     try await onConnection { connection in
       let error = try postgresError { try connection.transaction { try $0.transaction { _ in } } }
       #expect(error.kind == .usage)
@@ -47,8 +44,7 @@ struct TransactionTests {
     }
   }
 
-  @Test("a snapshot is read-only")
-  func readOnly() async throws {
+  @Test("a snapshot is read-only") func readOnly() async throws {
     let error = try await postgresError {
       try await onConnection { connection in
         try connection.transaction(.snapshot) { _ = try $0.execute("CREATE TABLE public.x (n int)") }
@@ -57,8 +53,7 @@ struct TransactionTests {
     #expect(error.sqlState == "25006")
   }
 
-  @Test("connections with a shared snapshot see the same state")
-  func sharedSnapshot() async throws {
+  @Test("connections with a shared snapshot see the same state") func sharedSnapshot() async throws {
     let conninfo = try await sharedConninfo()
     try await withBlockingThread { scope in
       let writer = try scope.connect(conninfo, applicationName: "x")

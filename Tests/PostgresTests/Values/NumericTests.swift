@@ -1,8 +1,7 @@
 import Postgres
 import Testing
 
-@Suite(.serialized, .timeLimit(.minutes(10)))
-struct NumericTests {
+@Suite(.serialized, .timeLimit(.minutes(10))) struct NumericTests {
   static let literals = [
     "0", "0.00", "1", "-1", "0.1", "-0.05", "12.30", "9999", "10000", "10000.0001", "-99990000.5", "0.00000001",
     "0.000000010000", "123456789012345678.99", "9223372036854775807", "-9223372036854775808",
@@ -24,8 +23,7 @@ struct NumericTests {
     }
   }
 
-  @Test("huge and tiny powers of ten keep all digits")
-  func hugeExponents() async throws {
+  @Test("huge and tiny powers of ten keep all digits") func hugeExponents() async throws {
     try await onConnection { connection in
       let row = try connection.execute("SELECT 1e1000::numeric, 1e-1000::numeric").single()
       #expect(try row.numeric(0).text == "1" + String(repeating: "0", count: 1000))
@@ -41,8 +39,7 @@ struct NumericTests {
       ("12.30", 2, .success(1230)), ("12.30", 1, .success(123)), ("12.30", 0, .failure(.tooManyDecimals)),
       ("12.345", 2, .failure(.tooManyDecimals)), ("-0.05", 2, .success(-5)), ("-0.05", 3, .success(-50)),
       ("500", 0, .success(500)), ("500.000", 0, .success(500)), ("0.000", 0, .success(0)),
-      ("10000", 2, .success(1_000_000)),
-      ("1.50000000000000000000000000000000000000000000", 2, .success(150)),
+      ("10000", 2, .success(1_000_000)), ("1.50000000000000000000000000000000000000000000", 2, .success(150)),
       ("92233720368547758.07", 2, .success(.max)), ("-92233720368547758.08", 2, .success(.min)),
       ("92233720368547758.08", 2, .failure(.outOfRange)), ("1000000000000000000000000000000", 0, .failure(.outOfRange)),
       ("12345678901234567890123456789012345678901234567890.5", 1, .failure(.outOfRange)),
@@ -61,8 +58,7 @@ struct NumericTests {
     if case .success(let units) = expected { #expect(try value.scaledInt128(decimals: decimals) == Int128(units)) }
   }
 
-  @Test("Int128 holds amounts beyond Int64")
-  func scaledInt128() async throws {
+  @Test("Int128 holds amounts beyond Int64") func scaledInt128() async throws {
     let value = try await onConnection { try $0.execute("SELECT -92233720368547758.09::numeric").single().numeric(0) }
     #expect(try value.scaledInt128(decimals: 2) == -9_223_372_036_854_775_809)
   }

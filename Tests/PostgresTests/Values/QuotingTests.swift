@@ -13,20 +13,16 @@ struct QuotingTests {
     #expect(Array(identifier.sql.utf8) == Array(sql.utf8))
   }
 
-  @Test("an empty name and a name with NUL are rejected", arguments: ["", "a\0b"])
-  func refused(_ name: String) throws {
+  @Test("an empty name and a name with NUL are rejected", arguments: ["", "a\0b"]) func refused(_ name: String) throws {
     #expect(try postgresError { _ = try PostgresIdentifier("sales", name) }.kind == .usage)
   }
 
   @Test(
     "text constants are quoted",
     arguments: [("", "''"), ("a", "'a'"), ("it's", "'it''s'"), (#"a\b"#, #" E'a\\b'"#), (#"\'"#, #" E'\\'''"#)])
-  func literals(_ text: String, _ sql: String) throws {
-    #expect(try PostgresLiteral.text(text) == sql)
-  }
+  func literals(_ text: String, _ sql: String) throws { #expect(try PostgresLiteral.text(text) == sql) }
 
-  @Test("a constant with NUL is rejected")
-  func refusedConstants() throws {
+  @Test("a constant with NUL is rejected") func refusedConstants() throws {
     #expect(try postgresError { _ = try PostgresLiteral.text("a\0") }.kind == .usage)
     #expect(try postgresError { _ = try PostgresLiteral.timestamp(.max) }.kind == .usage)
     #expect(try postgresError { _ = try PostgresLiteral.timestamp(.min) }.kind == .usage)

@@ -1,14 +1,12 @@
 import Postgres
 import Testing
 
-@Suite(.serialized, .timeLimit(.minutes(10)))
-struct ValueTests {
+@Suite(.serialized, .timeLimit(.minutes(10))) struct ValueTests {
   static let instants: [(String, Int64)] = [
     ("1970-01-01 00:00:00+00", 0), ("1969-12-31 23:59:59.999999+00", -1),
-    ("2000-01-01 00:00:00+00", 946_684_800_000_000),
-    ("1999-12-31 23:59:59.999999+00", 946_684_799_999_999), ("2026-11-19 22:14:03.123456+00", 1_795_126_443_123_456),
-    ("2024-02-29 12:00:00+05:30", 1_709_188_200_000_000), ("0001-01-01 00:00:00+00", -62_135_596_800_000_000),
-    ("9999-12-31 23:59:59.999999+00", 253_402_300_799_999_999),
+    ("2000-01-01 00:00:00+00", 946_684_800_000_000), ("1999-12-31 23:59:59.999999+00", 946_684_799_999_999),
+    ("2026-11-19 22:14:03.123456+00", 1_795_126_443_123_456), ("2024-02-29 12:00:00+05:30", 1_709_188_200_000_000),
+    ("0001-01-01 00:00:00+00", -62_135_596_800_000_000), ("9999-12-31 23:59:59.999999+00", 253_402_300_799_999_999),
   ]
 
   @Test("timestamptz is sent and read as microseconds since 1970", arguments: instants)
@@ -47,10 +45,8 @@ struct ValueTests {
   }
 
   static let texts = [
-    "", "plain", "it's", #"back\slash"#, #"\' OR 1=1 --"#, "\"quoted\"", "{a,b}", "NULL", "null",
-    "Ünïcödé", "日本語", "👩‍👩‍👧‍👦",
-    "e\u{301}",
-    "'\u{301}", "\"\u{301}", "\u{1}\u{7f}\u{feff}\u{ffff}", "tab\tnew\nline\r", "$1 %s ;",
+    "", "plain", "it's", #"back\slash"#, #"\' OR 1=1 --"#, "\"quoted\"", "{a,b}", "NULL", "null", "Ünïcödé", "日本語", "👩‍👩‍👧‍👦",
+    "e\u{301}", "'\u{301}", "\"\u{301}", "\u{1}\u{7f}\u{feff}\u{ffff}", "tab\tnew\nline\r", "$1 %s ;",
     String(repeating: "é", count: 500_000),
   ]
 
@@ -76,8 +72,7 @@ struct ValueTests {
     try await onConnection { connection in
       let row = try connection.execute(
         "SELECT $1, ($2)[1], \(value < 0 ? "(\(value))" : "\(value)")", [.int(value), .intArray([value])]
-      )
-      .single()
+      ).single()
       for column in 0..<2 { #expect(try row.int64(column) == value) }
       if let small = Int32(exactly: value) {
         #expect(try row.int32(0) == small)
@@ -87,8 +82,7 @@ struct ValueTests {
     }
   }
 
-  @Test("booleans and bytes are sent and read")
-  func booleansAndBytes() async throws {
+  @Test("booleans and bytes are sent and read") func booleansAndBytes() async throws {
     try await onConnection { connection in
       let bytes: [UInt8] = [0, 39, 92, 255, 0]
       let row = try connection.execute(
@@ -132,8 +126,7 @@ struct ValueTests {
     }
   }
 
-  @Test("an untyped NULL gets its type from the statement")
-  func untypedNull() async throws {
+  @Test("an untyped NULL gets its type from the statement") func untypedNull() async throws {
     try await onConnection { connection throws in
       #expect(try connection.execute("SELECT coalesce($1, 7::int4) AS v", [.null]).single().int32("v") == 7)
     }
@@ -167,8 +160,7 @@ struct ValueTests {
     }
   }
 
-  @Test("reading another type than the column's is an error that names the column")
-  func mismatches() async throws {
+  @Test("reading another type than the column's is an error that names the column") func mismatches() async throws {
     try await onConnection { connection in
       let row = try connection.execute("SELECT 1::int4 AS i, 'x'::text AS t, now()::timestamp AS local").single()
       #expect(try postgresError { _ = try row.text("i") }.column == "i")
@@ -180,8 +172,7 @@ struct ValueTests {
     }
   }
 
-  @Test("enums, varchar and name are read as text")
-  func textLikeTypes() async throws {
+  @Test("enums, varchar and name are read as text") func textLikeTypes() async throws {
     try await onConnection { connection in
       try connection.executeScript("CREATE TYPE pg_temp.mood AS ENUM ('fine', 'so-so')")
       let row = try connection.execute("SELECT 'so-so'::pg_temp.mood, 'v'::varchar(3), 'c'::char(3), 'n'::name")
@@ -191,8 +182,7 @@ struct ValueTests {
   }
 
   @Test(
-    "NUL is rejected before the statement is sent",
-    arguments: [PostgresValue.text("a\0b"), .textArray(["a", "\0"])])
+    "NUL is rejected before the statement is sent", arguments: [PostgresValue.text("a\0b"), .textArray(["a", "\0"])])
   func nul(_ value: PostgresValue) async throws {
     let error = try await postgresError { _ = try await onConnection { try $0.execute("SELECT $1", [value]) } }
     #expect(error.kind == .usage)
