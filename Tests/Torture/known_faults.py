@@ -89,7 +89,7 @@ FAULTS = [
      "WithheldAnswerTests"),
     ("`verify` accepts a finding whose status was edited in the database",
      "Sources/AuditStore/Trail/TrailVerification.swift",
-     "    verification.checks.append(try FindingsTrail.prove(on: connection))\n", "", "TrailTests"),
+     "    verification.checks.append(try FindingsTrail.prove(by: contents, on: connection))\n", "", "TrailTests"),
     ("a question waiting for an unresponsive app blocks the questions of other apps",
      "Sources/Asking/Loop/AskingLoop.swift", "      inProgress -= 1\n",
      "      if case .waits = ending {} else { inProgress -= 1 }\n", "anOutageOfOneApp|anOutageDuringARun"),
