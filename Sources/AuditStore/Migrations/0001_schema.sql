@@ -11,38 +11,18 @@
 
 -- One row for each run. guard_run allows each column to be filled in once.
 CREATE TABLE night_audit.runs (
-  run_id              uuid PRIMARY KEY,
-  command             text NOT NULL,
-  as_of               timestamptz NOT NULL,
-  started_at          timestamptz NOT NULL DEFAULT now(),
-  finished_at         timestamptz,
-  period_since        date NOT NULL,
-  period_until        date NOT NULL,
-  time_zone           text NOT NULL,
-  configuration       text NOT NULL,
-  is_nightly          boolean NOT NULL,
-  host                text NOT NULL,
-  version             text NOT NULL,
-  complete            boolean,
-  incomplete_reasons  text[] NOT NULL DEFAULT '{}',
-  orders_read         bigint,
-  findings_opening    bigint,
-  findings_new        bigint,
-  findings_closed     bigint,
-  findings_closing    bigint,
-  directory           text,
-  exit_status         integer,
-  process_id          integer,
-  publication         text CHECK (publication IN ('publishing', 'published', 'not_published', 'held', 'forgotten')),
-  content             text,
-  held_because        text[] NOT NULL DEFAULT '{}',
-  lookback_orders     bigint,
-  lookback_deliveries bigint,
+  run_id uuid PRIMARY KEY,
+  command text NOT NULL, as_of timestamptz NOT NULL, started_at timestamptz NOT NULL DEFAULT now(), finished_at timestamptz,
+  period_since date NOT NULL, period_until date NOT NULL, time_zone text NOT NULL, configuration text NOT NULL,
+  is_nightly boolean NOT NULL, host text NOT NULL, version text NOT NULL, complete boolean,
+  incomplete_reasons text[] NOT NULL DEFAULT '{}', orders_read bigint, findings_opening bigint, findings_new bigint,
+  findings_closed bigint, findings_closing bigint, directory text, exit_status integer, process_id integer,
+  publication text CHECK (publication IN ('publishing', 'published', 'not_published', 'held', 'forgotten')),
+  content text, held_because text[] NOT NULL DEFAULT '{}', lookback_orders bigint, lookback_deliveries bigint,
   -- Identify the report of a returned workbook: the newest finding event that the report contains, and the SHA-256 of
   -- its summary.json.
-  newest_event        bigint,
-  summary             text,
-  feed_coverage       jsonb,
+  newest_event bigint,
+  summary text, feed_coverage jsonb,
   CHECK (least(as_of, started_at, finished_at) >= timestamptz '0001-01-01Z BC'
     AND greatest(as_of, started_at, finished_at) <= timestamptz '9999-12-31 23:59:59.999999Z'),
   CHECK (least(period_since, period_until) >= date '0001-01-01 BC'
@@ -54,21 +34,19 @@ CREATE INDEX runs_publishing ON night_audit.runs (run_id) WHERE publication = 'p
 -- Sign-offs of a run's report, remarks, deliveries to targets (detail), and its removal. Append-only. The lines of one sign-off
 -- have the change_id of the import that recorded them; undone names the sign-off that it takes back.
 CREATE TABLE night_audit.run_events (
-  event_id    bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-  run_id      uuid NOT NULL REFERENCES night_audit.runs ON DELETE CASCADE,
+  event_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  run_id uuid NOT NULL REFERENCES night_audit.runs ON DELETE CASCADE,
   recorded_at timestamptz NOT NULL DEFAULT clock_timestamp(),
-  event       text NOT NULL CHECK (event IN
+  event text NOT NULL CHECK (event IN
     ('prepared_by', 'reviewed_by', 'signed_on', 'remark', 'undone', 'forgotten', 'delivered', 'withdrawn')),
-  actor       text NOT NULL,
-  detail      text,
-  change_id   uuid,
-  undoes      uuid
+  actor text NOT NULL, detail text, change_id uuid,
+  undoes uuid
 );
 CREATE INDEX run_events_run ON night_audit.run_events (run_id, event_id);
 
 -- Money of a run by currency and disposition: the source of the history chart.
 CREATE TABLE night_audit.run_totals (
-  run_id      uuid NOT NULL REFERENCES night_audit.runs ON DELETE CASCADE,
+  run_id uuid NOT NULL REFERENCES night_audit.runs ON DELETE CASCADE,
   currency text COLLATE "C" NOT NULL, disposition text COLLATE "C" NOT NULL, orders bigint NOT NULL,
   amount numeric NOT NULL,
   PRIMARY KEY (run_id, currency, disposition)
@@ -76,7 +54,7 @@ CREATE TABLE night_audit.run_totals (
 
 -- Open findings of a night by kind and currency; the currency of findings without money is empty.
 CREATE TABLE night_audit.run_findings (
-  run_id           uuid NOT NULL REFERENCES night_audit.runs ON DELETE CASCADE,
+  run_id uuid NOT NULL REFERENCES night_audit.runs ON DELETE CASCADE,
   kind text COLLATE "C" NOT NULL, severity text COLLATE "C" NOT NULL, currency text COLLATE "C" NOT NULL,
   findings bigint NOT NULL, at_stake numeric NOT NULL, at_stake_unknown bigint NOT NULL,
   PRIMARY KEY (run_id, kind, severity, currency)
@@ -86,17 +64,15 @@ CREATE TABLE night_audit.run_findings (
 -- shares.
 CREATE TABLE night_audit.run_kinds (
   run_id uuid NOT NULL REFERENCES night_audit.runs ON DELETE CASCADE,
-  kind   text COLLATE "C" NOT NULL,
-  orders bigint NOT NULL,
+  kind text COLLATE "C" NOT NULL, orders bigint NOT NULL,
   PRIMARY KEY (run_id, kind)
 );
 
 -- The days whose totals a nightly report contains: its own day, and each earlier day whose totals had changed.
 -- Append-only; later nights compare with it and report prior-period adjustments.
 CREATE TABLE night_audit.reported_days (
-  run_id    uuid NOT NULL REFERENCES night_audit.runs ON DELETE CASCADE,
-  day       date NOT NULL,
-  time_zone text NOT NULL,
+  run_id uuid NOT NULL REFERENCES night_audit.runs ON DELETE CASCADE,
+  day date NOT NULL, time_zone text NOT NULL,
   PRIMARY KEY (run_id, day)
 );
 CREATE INDEX reported_days_day ON night_audit.reported_days (day);
@@ -114,66 +90,56 @@ CREATE TABLE night_audit.reported_totals (
 -- receipt. One Swift rule computes when and in which order a check is due; the queue, the count of due checks and
 -- explain read its result here (due_from, due_until, due_rank).
 CREATE TABLE night_audit.receipt_checks (
-  subject_kind          text COLLATE "C" NOT NULL CHECK (subject_kind IN ('receipt', 'lookup')),
+  subject_kind text COLLATE "C" NOT NULL CHECK (subject_kind IN ('receipt', 'lookup')),
   -- The shop's receipt id; of a look-up the bundle id, a slash and the transaction id.
-  subject_id            text COLLATE "C" NOT NULL,
-  order_id              text COLLATE "C",
-  received_at           timestamptz NOT NULL,
-  app                   text,
-  payload_kind          text CHECK (payload_kind IN ('app', 'transaction', 'signed', 'malformed')),
-  outcome               text NOT NULL DEFAULT 'pending'
+  subject_id text COLLATE "C" NOT NULL,
+  order_id text COLLATE "C", received_at timestamptz NOT NULL, app text,
+  payload_kind text CHECK (payload_kind IN ('app', 'transaction', 'signed', 'malformed')),
+  outcome text NOT NULL DEFAULT 'pending'
                         CHECK (outcome IN ('pending', 'verified', 'rejected', 'unanswered', 'review', 'not_found')),
-  reason                text,
-  channel               text,
-  environment           text,
-  bundle_id             text,
-  apple_status          integer,
-  attempts              integer NOT NULL DEFAULT 0,
-  last_attempt          timestamptz,
+  reason text, channel text, environment text, bundle_id text, apple_status integer, attempts integer NOT NULL DEFAULT 0,
+  last_attempt timestamptz,
   -- Null: never due.
-  due_from              timestamptz,
-  answered_at           timestamptz,
-  signed_transaction_id text COLLATE "C",
+  due_from timestamptz,
+  answered_at timestamptz, signed_transaction_id text COLLATE "C",
   -- The check of the signature or the content that failed.
-  failed_check          text,
+  failed_check text,
   -- The number of transactions that the proof contains.
-  brought_count         integer NOT NULL DEFAULT 0,
+  brought_count integer NOT NULL DEFAULT 0,
   -- Due before others: the shop's own verification failed or never happened.
-  is_urgent             boolean NOT NULL DEFAULT true,
-  due_until             timestamptz,
-  due_rank              integer NOT NULL DEFAULT 0,
+  is_urgent boolean NOT NULL DEFAULT true,
+  due_until timestamptz, due_rank integer NOT NULL DEFAULT 0,
   -- As-of of the run that read the receipt in its present form.
-  known_since           timestamptz NOT NULL DEFAULT now(),
+  known_since timestamptz NOT NULL DEFAULT now(),
   -- Whether an audit needs the answer and Apple can be asked.
-  is_wanted             boolean NOT NULL DEFAULT true,
+  is_wanted boolean NOT NULL DEFAULT true,
   -- As-of of the run that got this outcome first; all answers since then were the same.
-  outcome_since         timestamptz,
+  outcome_since timestamptz,
   -- As-of of the first unanswered question since the last answer.
-  unanswered_since      timestamptz,
+  unanswered_since timestamptz,
   -- As-of of the audit whose critical finding waits for the next answer.
-  critical_since        timestamptz,
+  critical_since timestamptz,
   -- As-of of the run that opened the oldest accusation resting on the proof. Derived from findings, as of `accusations`.
-  accused_since         timestamptz,
+  accused_since timestamptz,
   -- Payload, id and app when Apple was asked: the receipt is checked again after the shop corrects one of them.
-  fingerprint           text COLLATE "C",
+  fingerprint text COLLATE "C",
   -- The kind of a refusal. A refusal is stored as `review` until the share of its kind in the night is known;
   -- held_outcome and held_reason then become its outcome.
-  refusal               text COLLATE "C",
-  held_outcome          text,
-  held_reason           text,
+  refusal text COLLATE "C",
+  held_outcome text, held_reason text,
   -- The number of the worker that is asking. Its session holds the advisory lock of that number while it lives.
-  worker                integer,
+  worker integer,
   -- As-of of the run that missed the receipt in the shop's relation. Some later nights look for it again, because a
   -- relation may be empty while it is loaded.
-  gone_at               timestamptz,
+  gone_at timestamptz,
   -- The user of the order, or the sender of the receipt: the share of refusals is counted over persons.
-  user_id               text COLLATE "C",
+  user_id text COLLATE "C",
   -- The signer of the receipt cannot be verified; Apple has confirmed the ids in it.
-  is_unproven           boolean NOT NULL DEFAULT false,
+  is_unproven boolean NOT NULL DEFAULT false,
   -- The order of the receipt in the last complete night, if the run of the as-of `moved_since` found another one, or
   -- none. Null: it has the same order.
-  order_before          text COLLATE "C",
-  moved_since           timestamptz,
+  order_before text COLLATE "C",
+  moved_since timestamptz,
   PRIMARY KEY (subject_kind, subject_id)
 ) WITH (fillfactor = 80); -- Taking a check changes no indexed column: with room on its page the row stays there (HOT).
 CREATE INDEX receipt_checks_order ON night_audit.receipt_checks (order_id);
@@ -189,7 +155,7 @@ CREATE INDEX receipt_checks_gone ON night_audit.receipt_checks (gone_at, subject
 
 -- Orders that wait for a look-up. Two orders that state the same transaction id share one row of receipt_checks.
 CREATE TABLE night_audit.lookups (
-  order_id   text COLLATE "C" PRIMARY KEY,
+  order_id text COLLATE "C" PRIMARY KEY,
   subject_id text COLLATE "C" NOT NULL
 );
 CREATE INDEX lookups_subject ON night_audit.lookups (subject_id);
@@ -198,24 +164,20 @@ CREATE SEQUENCE night_audit.worker_numbers AS integer MAXVALUE 2000000000 CYCLE;
 
 -- The end of each worker's leases, by the server's clock. A worker's session holds the advisory lock of its number.
 CREATE TABLE night_audit.workers (
-  number       bigint PRIMARY KEY,
+  number bigint PRIMARY KEY,
   leased_until timestamptz NOT NULL
 );
 
 -- One rate for all workers: when the next request about an app may start, for each environment and Apple API.
 CREATE TABLE night_audit.rates (
-  app       text COLLATE "C" NOT NULL,
-  side      text COLLATE "C" NOT NULL,
-  interface text COLLATE "C" NOT NULL,
+  app text COLLATE "C" NOT NULL, side text COLLATE "C" NOT NULL, interface text COLLATE "C" NOT NULL,
   next_turn timestamptz NOT NULL,
   PRIMARY KEY (app, side, interface)
 ) WITH (fillfactor = 50);
 
 -- Why checks of an app were stopped or disregarded, by as-of: a later audit without requests reports the same.
 CREATE TABLE night_audit.asking_faults (
-  as_of  timestamptz NOT NULL,
-  app    text COLLATE "C" NOT NULL,
-  remedy text NOT NULL,
+  as_of timestamptz NOT NULL, app text COLLATE "C" NOT NULL, remedy text NOT NULL,
   PRIMARY KEY (as_of, app)
 );
 
@@ -223,7 +185,7 @@ CREATE TABLE night_audit.asking_faults (
 -- dates were computed (`policy`), before which as-of the accusations were open that due dates follow (`accusations`), and by
 -- which root certificates and program version receipts were judged (`judge`).
 CREATE TABLE night_audit.asking_state (
-  key   text COLLATE "C" PRIMARY KEY,
+  key text COLLATE "C" PRIMARY KEY,
   value text NOT NULL
 );
 
@@ -234,59 +196,25 @@ CREATE TABLE night_audit.asking_state (
 -- takes rows of a month without one. The columns follow Apple's JWSTransactionDecodedPayload. The trail covers the
 -- columns of a row in their order: a later migration adds columns at the end and without a default.
 CREATE TABLE night_audit.evidence (
-  evidence_id                      bigint GENERATED ALWAYS AS IDENTITY,
-  run_id                           uuid NOT NULL,
-  as_of                            timestamptz NOT NULL,
-  recorded_at                      timestamptz NOT NULL DEFAULT clock_timestamp(),
+  evidence_id bigint GENERATED ALWAYS AS IDENTITY,
+  run_id uuid NOT NULL, as_of timestamptz NOT NULL, recorded_at timestamptz NOT NULL DEFAULT clock_timestamp(),
   -- The proof whose check gave the fact; null for facts from notifications and histories.
-  subject_kind                     text COLLATE "C",
-  subject_id                       text COLLATE "C",
-  channel                          text NOT NULL,
-  signed_at                        timestamptz NOT NULL,
-  environment                      text COLLATE "C" NOT NULL,
-  transaction_id                   text COLLATE "C" NOT NULL,
-  original_transaction_id          text COLLATE "C",
-  web_order_line_item_id           text COLLATE "C",
-  bundle_id                        text,
-  product_id                       text COLLATE "C" NOT NULL,
-  product_type                     text,
-  quantity                         integer,
-  purchased_at                     timestamptz,
-  original_purchased_at            timestamptz,
-  expires_at                       timestamptz,
-  grace_expires_at                 timestamptz,
-  tells_revocation                 boolean NOT NULL,
-  revoked_at                       timestamptz,
-  revocation_percentage            integer,
-  revocation_type                  text,
-  revocation_reason                integer,
-  price_milliunits                 bigint,
-  currency                         text,
-  tells_account_token              boolean NOT NULL,
-  app_account_token                text,
-  ownership                        text,
-  is_renewal                       boolean,
-  has_offer                        boolean,
-  is_upgraded                      boolean,
-  renewal_at                       timestamptz,
-  subscription_status              integer,
-  consumption_request_reason       text,
-  revocation_of_some_items         boolean,
-  storefront                       text,
-  app_transaction_id               text,
-  offer_type                       integer,
-  offer_identifier                 text,
-  subscription_group_identifier    text,
-  commitment_info                  text,
-  billing_plan_type                text,
-  previous_original_transaction_id text,
+  subject_kind text COLLATE "C",
+  subject_id text COLLATE "C", channel text NOT NULL, signed_at timestamptz NOT NULL, environment text COLLATE "C" NOT NULL,
+  transaction_id text COLLATE "C" NOT NULL, original_transaction_id text COLLATE "C",
+  web_order_line_item_id text COLLATE "C", bundle_id text, product_id text COLLATE "C" NOT NULL, product_type text,
+  quantity integer, purchased_at timestamptz, original_purchased_at timestamptz, expires_at timestamptz,
+  grace_expires_at timestamptz, tells_revocation boolean NOT NULL, revoked_at timestamptz, revocation_percentage integer,
+  revocation_type text, revocation_reason integer, price_milliunits bigint, currency text,
+  tells_account_token boolean NOT NULL, app_account_token text, ownership text, is_renewal boolean, has_offer boolean,
+  is_upgraded boolean, renewal_at timestamptz, subscription_status integer, consumption_request_reason text,
+  revocation_of_some_items boolean, storefront text, app_transaction_id text, offer_type integer, offer_identifier text,
+  subscription_group_identifier text, commitment_info text, billing_plan_type text, previous_original_transaction_id text,
   -- Apple's notice of a reversed refund implies that there was a refund.
-  reverses_refund                  boolean,
+  reverses_refund boolean,
   -- requested or declined, where Apple's notice is of a refund request.
-  refund_request                   text,
-  offer_period                     text,
-  renewal_price_milliunits         bigint,
-  renewal_currency                 text,
+  refund_request text,
+  offer_period text, renewal_price_milliunits bigint, renewal_currency text,
   PRIMARY KEY (evidence_id, recorded_at),
   CHECK (channel IN ('verifyReceipt', 'serverApi', 'offline', 'notification')),
   CHECK (environment IN ('Production', 'Sandbox', 'Xcode', 'LocalTesting')),
@@ -301,26 +229,18 @@ CREATE TABLE night_audit.evidence_default PARTITION OF night_audit.evidence DEFA
 -- One row for each answer of Apple, with or without facts. Append-only, with partitions as in evidence. Subjects are proofs,
 -- a type of notification of an app (sweep), the history of a customer (history), and the faults of an as-of (faults).
 CREATE TABLE night_audit.answers (
-  answer_id    bigint GENERATED ALWAYS AS IDENTITY,
-  run_id       uuid NOT NULL,
-  as_of        timestamptz NOT NULL,
-  recorded_at  timestamptz NOT NULL DEFAULT clock_timestamp(),
-  subject_kind text COLLATE "C" NOT NULL,
-  subject_id   text COLLATE "C" NOT NULL,
-  channel      text NOT NULL,
-  outcome      text NOT NULL,
-  reason       text,
-  environment  text,
-  apple_status integer,
-  facts        integer NOT NULL,
+  answer_id bigint GENERATED ALWAYS AS IDENTITY,
+  run_id uuid NOT NULL, as_of timestamptz NOT NULL, recorded_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+  subject_kind text COLLATE "C" NOT NULL, subject_id text COLLATE "C" NOT NULL, channel text NOT NULL,
+  outcome text NOT NULL, reason text, environment text, apple_status integer, facts integer NOT NULL,
   -- The newest row of evidence: facts of the answer have no later one.
   evidence_through bigint,
   -- Of a sweep or history: the instant up to which it is read from now on.
-  read_until   timestamptz,
+  read_until timestamptz,
   -- Of a first answer the kind of its refusal, empty for an accepted one; null for a repeated answer.
-  counted_as   text COLLATE "C",
+  counted_as text COLLATE "C",
   -- Of a sweep or history, or of the faults of an as-of: progress_digest after the transaction.
-  progress     text COLLATE "C",
+  progress text COLLATE "C",
   PRIMARY KEY (answer_id, recorded_at),
   -- The as-of of faults, in microseconds.
   CHECK (subject_kind <> 'faults' OR subject_id ~ '^-?[0-9]{1,17}$'),
@@ -337,7 +257,7 @@ CREATE TABLE night_audit.answers_default PARTITION OF night_audit.answers DEFAUL
 -- row: nothing is removed.
 CREATE TABLE night_audit.retention (
   evidence interval,
-  reports  interval
+  reports interval
 );
 CREATE UNIQUE INDEX retention_one ON night_audit.retention ((true));
 
@@ -378,9 +298,7 @@ CREATE INDEX transactions_withdrawn ON night_audit.transactions (revocation_with
 
 -- Transactions that each proof contains.
 CREATE TABLE night_audit.receipt_transactions (
-  subject_kind   text COLLATE "C" NOT NULL,
-  subject_id     text COLLATE "C" NOT NULL,
-  environment    text COLLATE "C" NOT NULL,
+  subject_kind text COLLATE "C" NOT NULL, subject_id text COLLATE "C" NOT NULL, environment text COLLATE "C" NOT NULL,
   transaction_id text COLLATE "C" NOT NULL,
   PRIMARY KEY (subject_kind, subject_id, transaction_id, environment)
 );
@@ -388,9 +306,7 @@ CREATE INDEX receipt_transactions_transaction ON night_audit.receipt_transaction
 
 -- Owners of transactions by the newest run over all orders, for people and BI tools. No audit reads it.
 CREATE TABLE night_audit.claims (
-  environment    text COLLATE "C" NOT NULL,
-  transaction_id text COLLATE "C" NOT NULL,
-  order_id       text COLLATE "C" NOT NULL,
+  environment text COLLATE "C" NOT NULL, transaction_id text COLLATE "C" NOT NULL, order_id text COLLATE "C" NOT NULL,
   PRIMARY KEY (transaction_id, environment)
 );
 CREATE INDEX claims_order ON night_audit.claims (order_id);
@@ -399,36 +315,30 @@ CREATE INDEX claims_order ON night_audit.claims (order_id);
 
 -- How far Apple's notification history is known, one row for each app, environment and type of notification.
 CREATE TABLE night_audit.sweeps (
-  bundle_id         text COLLATE "C" NOT NULL,
-  environment       text COLLATE "C" NOT NULL,
-  notification_type text COLLATE "C" NOT NULL,
-  swept_until       timestamptz,
+  bundle_id text COLLATE "C" NOT NULL, environment text COLLATE "C" NOT NULL, notification_type text COLLATE "C" NOT NULL,
+  swept_until timestamptz,
   -- As-of of the last attempt, and why it fell short; null when it did not.
-  last_attempt      timestamptz NOT NULL,
-  reason            text,
+  last_attempt timestamptz NOT NULL,
+  reason text,
   -- The window that is being read.
-  window_start      timestamptz,
-  window_end        timestamptz,
+  window_start timestamptz,
+  window_end timestamptz,
   PRIMARY KEY (bundle_id, environment, notification_type)
 );
 
 -- Who sweeps an app. The sweeper's session holds the advisory lock of its number. The lease ends with that session, or
 -- at `leased_until` by the server's clock, because a stopped process keeps its session.
 CREATE TABLE night_audit.sweepers (
-  bundle_id    text COLLATE "C" PRIMARY KEY,
-  number       bigint NOT NULL,
+  bundle_id text COLLATE "C" PRIMARY KEY,
+  number bigint NOT NULL,
   leased_until timestamptz NOT NULL
 );
 
 -- The unread parts of a window, which are read in parallel, each page by page. A pagination token is valid for one part
 -- only.
 CREATE TABLE night_audit.sweep_slices (
-  bundle_id         text COLLATE "C" NOT NULL,
-  environment       text COLLATE "C" NOT NULL,
-  notification_type text COLLATE "C" NOT NULL,
-  slice_start       timestamptz NOT NULL,
-  slice_end         timestamptz NOT NULL,
-  pagination_token  text,
+  bundle_id text COLLATE "C" NOT NULL, environment text COLLATE "C" NOT NULL, notification_type text COLLATE "C" NOT NULL,
+  slice_start timestamptz NOT NULL, slice_end timestamptz NOT NULL, pagination_token text,
   PRIMARY KEY (bundle_id, environment, notification_type, slice_start),
   FOREIGN KEY (bundle_id, environment, notification_type) REFERENCES night_audit.sweeps ON DELETE CASCADE
 );
@@ -436,39 +346,25 @@ CREATE TABLE night_audit.sweep_slices (
 -- Times that Apple's notification history no longer covered when the sweep came to them, and the as-of of the run that
 -- found that out.
 CREATE TABLE night_audit.sweep_gaps (
-  bundle_id         text COLLATE "C" NOT NULL,
-  environment       text COLLATE "C" NOT NULL,
-  notification_type text COLLATE "C" NOT NULL,
-  gap_start         timestamptz NOT NULL,
-  gap_end           timestamptz NOT NULL,
-  as_of             timestamptz NOT NULL,
+  bundle_id text COLLATE "C" NOT NULL, environment text COLLATE "C" NOT NULL, notification_type text COLLATE "C" NOT NULL,
+  gap_start timestamptz NOT NULL, gap_end timestamptz NOT NULL, as_of timestamptz NOT NULL,
   PRIMARY KEY (bundle_id, environment, notification_type, gap_start)
 );
 
 -- Notifications in Apple's history whose signature does not verify, each once, as they were received.
 CREATE TABLE night_audit.disbelieved_notifications (
-  bundle_id         text COLLATE "C" NOT NULL,
-  notification_type text COLLATE "C" NOT NULL,
-  digest            text COLLATE "C" NOT NULL,
-  as_of             timestamptz NOT NULL,
-  reason            text NOT NULL,
-  payload           text NOT NULL,
+  bundle_id text COLLATE "C" NOT NULL, notification_type text COLLATE "C" NOT NULL, digest text COLLATE "C" NOT NULL,
+  as_of timestamptz NOT NULL, reason text NOT NULL, payload text NOT NULL,
   -- As-of of the run that skipped the notification. The first report published after it mentions the skip. Null: the
   -- whole page was rejected, and the sweep did not move.
-  passed_over_at    timestamptz,
+  passed_over_at timestamptz,
   PRIMARY KEY (bundle_id, notification_type, digest)
 );
 
 -- How far a customer's transaction history is known, one row for each transaction id that it was requested by.
 CREATE TABLE night_audit.histories (
-  bundle_id        text COLLATE "C" NOT NULL,
-  environment      text COLLATE "C" NOT NULL,
-  transaction_id   text COLLATE "C" NOT NULL,
-  revision         text,
-  read_at          timestamptz,
-  last_attempt     timestamptz NOT NULL,
-  reason           text,
-  passed_over_at   timestamptz,
+  bundle_id text COLLATE "C" NOT NULL, environment text COLLATE "C" NOT NULL, transaction_id text COLLATE "C" NOT NULL,
+  revision text, read_at timestamptz, last_attempt timestamptz NOT NULL, reason text, passed_over_at timestamptz,
   unanswered_since timestamptz,
   PRIMARY KEY (bundle_id, environment, transaction_id)
 );
@@ -478,42 +374,19 @@ CREATE TABLE night_audit.histories (
 -- Findings continue from night to night. opened_at and closed_at are as-of instants.
 CREATE TABLE night_audit.findings (
   -- Derived from kind, kind of subject and subject: order 17, delivery 17 and receipt 17 are three subjects.
-  finding_id       text COLLATE "C" PRIMARY KEY,
-  kind             text NOT NULL,
-  severity         text NOT NULL,
-  subject          text COLLATE "C" NOT NULL,
-  order_id         text COLLATE "C",
-  user_id          text COLLATE "C",
-  product_id       text COLLATE "C",
-  bundle_id        text,
-  transaction_id   text COLLATE "C",
-  receipt_id       text COLLATE "C",
-  delivery_id      text COLLATE "C",
-  environment      text,
-  currency         text,
-  amount           numeric,
-  at_stake         numeric,
-  reason           text NOT NULL,
-  first_seen       timestamptz NOT NULL,
-  opened_at        timestamptz NOT NULL,
-  last_seen        timestamptz NOT NULL,
-  closed_at        timestamptz,
-  status           text NOT NULL DEFAULT 'open',
-  owner            text,
-  remark           text,
-  paid_at          timestamptz,
-  delivered_at     timestamptz,
-  subject_kind     text NOT NULL,
-  occurred_at      timestamptz,
-  at_stake_unknown boolean NOT NULL DEFAULT false,
-  due              date,
+  finding_id text COLLATE "C" PRIMARY KEY,
+  kind text NOT NULL, severity text NOT NULL, subject text COLLATE "C" NOT NULL, order_id text COLLATE "C",
+  user_id text COLLATE "C", product_id text COLLATE "C", bundle_id text, transaction_id text COLLATE "C",
+  receipt_id text COLLATE "C", delivery_id text COLLATE "C", environment text, currency text, amount numeric,
+  at_stake numeric, reason text NOT NULL, first_seen timestamptz NOT NULL, opened_at timestamptz NOT NULL,
+  last_seen timestamptz NOT NULL, closed_at timestamptz, status text NOT NULL DEFAULT 'open', owner text, remark text,
+  paid_at timestamptz, delivered_at timestamptz, subject_kind text NOT NULL, occurred_at timestamptz,
+  at_stake_unknown boolean NOT NULL DEFAULT false, due date,
   -- How far the status accepted goes: until YYYY-MM-DD, amount 50.00, or both.
-  acceptance       text,
-  app              text,
-  country          text,
-  business_day     text,
+  acceptance text,
+  app text, country text, business_day text,
   -- What a job of the shop may do, as in actions.json. With the end of the subscription it decides the suggested action.
-  action           text NOT NULL DEFAULT 'look',
+  action text NOT NULL DEFAULT 'look',
   subscription_expires_at timestamptz
 );
 CREATE INDEX findings_open ON night_audit.findings (finding_id) WHERE closed_at IS NULL;
@@ -521,23 +394,20 @@ CREATE INDEX findings_closed ON night_audit.findings (closed_at) WHERE closed_at
 
 -- The history of findings: changes by nights and by people. Append-only.
 CREATE TABLE night_audit.finding_events (
-  event_id    bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-  finding_id  text COLLATE "C" NOT NULL,
-  as_of       timestamptz NOT NULL,
-  recorded_at timestamptz NOT NULL DEFAULT clock_timestamp(),
-  run_id      uuid,
-  event       text NOT NULL CHECK (event IN
+  event_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  finding_id text COLLATE "C" NOT NULL, as_of timestamptz NOT NULL,
+  recorded_at timestamptz NOT NULL DEFAULT clock_timestamp(), run_id uuid,
+  event text NOT NULL CHECK (event IN
     ('opened', 'reopened', 'kept_open', 'changed', 'closed', 'forgotten', 'status', 'owner', 'remark', 'due',
      'acceptance', 'returned')),
-  actor       text,
+  actor text,
   -- Another value could not be a due date in findings.
-  detail      text CHECK (event <> 'due' OR detail = detail::date::text),
+  detail text CHECK (event <> 'due' OR detail = detail::date::text),
   -- Changes with one change_id were made together and are undone together.
-  change_id   uuid,
-  before      text,
-  undoes      uuid,
+  change_id uuid,
+  before text, undoes uuid,
   -- SHA-256 of the finding's kind, severity, money and texts as the run stored them; null: they stayed.
-  digest      text COLLATE "C",
+  digest text COLLATE "C",
   -- Decisions are of people, other events of runs. A run sets the owner of a new finding.
   CHECK (num_nonnulls(run_id, actor) = 1 AND CASE WHEN event IN ('status', 'remark', 'due', 'acceptance')
     THEN actor IS NOT NULL ELSE event = 'owner' OR run_id IS NOT NULL END),
@@ -551,28 +421,20 @@ CREATE INDEX finding_events_change ON night_audit.finding_events (change_id) WHE
 -- have to update findings that did not change.
 CREATE TABLE night_audit.findings_met (
   run_id uuid PRIMARY KEY REFERENCES night_audit.runs ON DELETE CASCADE,
-  as_of  timestamptz NOT NULL
+  as_of timestamptz NOT NULL
 );
 CREATE INDEX findings_met_as_of ON night_audit.findings_met (as_of);
 
 -- Orders and findings as complete nights decided them, for comparing two nights and for bi_orders. No audit reads them
 -- as facts. A row is valid from its as-of until the next row of the same id: nights write differences only.
 CREATE TABLE night_audit.order_nights (
-  order_id    text COLLATE "C" NOT NULL,
-  as_of       timestamptz NOT NULL,
-  run_id      uuid NOT NULL REFERENCES night_audit.runs ON DELETE CASCADE,
-  user_id     text COLLATE "C",
-  product_id  text COLLATE "C",
-  currency    text,
-  amount      numeric,
-  created_at  timestamptz NOT NULL,
-  disposition text NOT NULL,
-  environment text,
+  order_id text COLLATE "C" NOT NULL, as_of timestamptz NOT NULL,
+  run_id uuid NOT NULL REFERENCES night_audit.runs ON DELETE CASCADE,
+  user_id text COLLATE "C", product_id text COLLATE "C", currency text, amount numeric, created_at timestamptz NOT NULL,
+  disposition text NOT NULL, environment text,
   -- Whether the buyer in the sandbox is on audit.testUsers; null outside of the sandbox.
-  is_allowed  boolean,
-  app          text,
-  country      text,
-  business_day date,
+  is_allowed boolean,
+  app text, country text, business_day date,
   PRIMARY KEY (order_id, as_of)
 );
 CREATE INDEX order_nights_run ON night_audit.order_nights (run_id);
@@ -581,35 +443,25 @@ CREATE INDEX order_nights_created ON night_audit.order_nights (created_at);
 -- Refunds as complete nights reported them, for comparing two nights and for bi_refunds. No audit reads them as facts. A
 -- row is valid until the next row of the same ID, as in order_nights.
 CREATE TABLE night_audit.refund_nights (
-  transaction_id text COLLATE "C" NOT NULL,
-  as_of          timestamptz NOT NULL,
-  run_id         uuid NOT NULL REFERENCES night_audit.runs ON DELETE CASCADE,
+  transaction_id text COLLATE "C" NOT NULL, as_of timestamptz NOT NULL,
+  run_id uuid NOT NULL REFERENCES night_audit.runs ON DELETE CASCADE,
   -- The order that owns the purchase, and its user.
-  order_id       text COLLATE "C",
-  user_id        text COLLATE "C",
-  product_id     text COLLATE "C",
-  currency       text,
+  order_id text COLLATE "C",
+  user_id text COLLATE "C", product_id text COLLATE "C", currency text,
   -- The refunded amount; null: unknown.
-  refunded       numeric,
-  milli_percent  integer,
+  refunded numeric,
+  milli_percent integer,
   -- Null: Apple has withdrawn the refund, or the purchase is reported under another transaction ID.
-  refunded_at    timestamptz,
-  reason         text,
-  app            text,
-  country        text,
-  business_day   date,
+  refunded_at timestamptz,
+  reason text, app text, country text, business_day date,
   PRIMARY KEY (transaction_id, as_of)
 );
 CREATE INDEX refund_nights_run ON night_audit.refund_nights (run_id);
 
 CREATE TABLE night_audit.finding_nights (
-  finding_id text COLLATE "C" NOT NULL,
-  as_of      timestamptz NOT NULL,
-  run_id     uuid NOT NULL REFERENCES night_audit.runs ON DELETE CASCADE,
-  is_open    boolean NOT NULL,
-  status     text NOT NULL,
-  currency   text,
-  at_stake   numeric,
+  finding_id text COLLATE "C" NOT NULL, as_of timestamptz NOT NULL,
+  run_id uuid NOT NULL REFERENCES night_audit.runs ON DELETE CASCADE,
+  is_open boolean NOT NULL, status text NOT NULL, currency text, at_stake numeric,
   PRIMARY KEY (finding_id, as_of)
 );
 CREATE INDEX finding_nights_run ON night_audit.finding_nights (run_id);
@@ -617,20 +469,12 @@ CREATE INDEX finding_nights_run ON night_audit.finding_nights (run_id);
 -- The journal: entries for the ledger, posted by nights and never edited. A fact that changes posts a reversal and a new
 -- entry. A night that is made again for the same as-of posts its entries again.
 CREATE TABLE night_audit.journal_entries (
-  subject        text COLLATE "C" NOT NULL,
-  kind           text COLLATE "C" NOT NULL CHECK (kind IN ('sale', 'refund', 'commission', 'tax', 'payout')),
-  version        integer NOT NULL,
-  is_reversal    boolean NOT NULL,
-  run_id         uuid NOT NULL REFERENCES night_audit.runs ON DELETE CASCADE,
-  as_of          timestamptz NOT NULL,
-  posted_for     date NOT NULL,
-  event_day      date NOT NULL,
-  currency       text NOT NULL,
-  amount         numeric NOT NULL,
-  app            text,
-  transaction_id text COLLATE "C",
-  service_from   date,
-  service_until  date,
+  subject text COLLATE "C" NOT NULL,
+  kind text COLLATE "C" NOT NULL CHECK (kind IN ('sale', 'refund', 'commission', 'tax', 'payout')),
+  version integer NOT NULL, is_reversal boolean NOT NULL,
+  run_id uuid NOT NULL REFERENCES night_audit.runs ON DELETE CASCADE,
+  as_of timestamptz NOT NULL, posted_for date NOT NULL, event_day date NOT NULL, currency text NOT NULL,
+  amount numeric NOT NULL, app text, transaction_id text COLLATE "C", service_from date, service_until date,
   PRIMARY KEY (subject, kind, version, is_reversal)
 );
 CREATE INDEX journal_entries_posted ON night_audit.journal_entries (posted_for);
@@ -643,16 +487,12 @@ CREATE INDEX journal_entries_run ON night_audit.journal_entries (run_id);
 -- report appears, so that the next night sends the reports that this night could not send.
 CREATE TABLE night_audit.dispatches (
   dispatch_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-  run_id      uuid NOT NULL REFERENCES night_audit.runs ON DELETE CASCADE,
-  target      text COLLATE "C" NOT NULL,
-  directory   text COLLATE "C" NOT NULL,
+  run_id uuid NOT NULL REFERENCES night_audit.runs ON DELETE CASCADE,
+  target text COLLATE "C" NOT NULL, directory text COLLATE "C" NOT NULL,
   -- withdrawn: there is nothing left to send; problem has the reason.
-  state       text NOT NULL DEFAULT 'owed' CHECK (state IN ('owed', 'delivered', 'withdrawn')),
-  attempts    integer NOT NULL DEFAULT 0,
-  problem     text,
-  content     text,
-  queued_at   timestamptz NOT NULL DEFAULT clock_timestamp(),
-  settled_at  timestamptz
+  state text NOT NULL DEFAULT 'owed' CHECK (state IN ('owed', 'delivered', 'withdrawn')),
+  attempts integer NOT NULL DEFAULT 0, problem text, content text, queued_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+  settled_at timestamptz
 );
 CREATE INDEX dispatches_owed ON night_audit.dispatches (dispatch_id) WHERE state = 'owed';
 CREATE INDEX dispatches_place ON night_audit.dispatches (directory, target, dispatch_id);
@@ -661,55 +501,48 @@ CREATE INDEX dispatches_place ON night_audit.dispatches (directory, target, disp
 
 -- One row for each download, whatever its result. Append-only, except that raw files are removed after their retention.
 CREATE TABLE night_audit.connect_reports (
-  report_id   bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-  vendor      text COLLATE "C" NOT NULL,
-  kind        text COLLATE "C" NOT NULL CHECK (kind IN ('SALES', 'FINANCIAL', 'FINANCE_DETAIL')),
+  report_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  vendor text COLLATE "C" NOT NULL,
+  kind text COLLATE "C" NOT NULL CHECK (kind IN ('SALES', 'FINANCIAL', 'FINANCE_DETAIL')),
   -- DAILY, WEEKLY, MONTHLY or YEARLY; empty for finance reports.
-  frequency   text COLLATE "C" NOT NULL,
+  frequency text COLLATE "C" NOT NULL,
   -- The day or month, or the fiscal period: 2026-11-19, 2026-11, 2027-02.
-  name        text COLLATE "C" NOT NULL,
-  version     text,
-  source      text NOT NULL CHECK (source IN ('api', 'folder')),
-  file_name   text,
-  as_of       timestamptz NOT NULL,
-  recorded_at timestamptz NOT NULL DEFAULT clock_timestamp(),
-  state       text NOT NULL CHECK (state IN ('reported', 'zero', 'doubtful_zero', 'pending', 'gone', 'drift',
+  name text COLLATE "C" NOT NULL,
+  version text,
+  source text NOT NULL CHECK (source IN ('api', 'folder')),
+  file_name text, as_of timestamptz NOT NULL, recorded_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+  state text NOT NULL CHECK (state IN ('reported', 'zero', 'doubtful_zero', 'pending', 'gone', 'drift',
                                              'unreadable', 'unknown')),
-  http_status integer,
-  digest      text,
-  detail      text,
-  raw         bytea
+  http_status integer, digest text, detail text,
+  raw bytea
 );
 CREATE INDEX connect_reports_name ON night_audit.connect_reports (kind, frequency, name, vendor);
 
 -- Rows of sales reports, summed by the keys of the tie-out. A sum may have several rows. Days count from 1970-01-01.
 CREATE TABLE night_audit.connect_sales (
-  report_id          bigint NOT NULL REFERENCES night_audit.connect_reports ON DELETE CASCADE,
+  report_id bigint NOT NULL REFERENCES night_audit.connect_reports ON DELETE CASCADE,
   day integer NOT NULL, sku text COLLATE "C" NOT NULL, parent text COLLATE "C" NOT NULL, type text COLLATE "C" NOT NULL,
   country text COLLATE "C" NOT NULL, customer_currency text COLLATE "C" NOT NULL,
   proceeds_currency text COLLATE "C" NOT NULL, customer_price numeric NOT NULL, developer_proceeds numeric NOT NULL,
   sign integer NOT NULL, is_renewal boolean NOT NULL, units numeric NOT NULL,
-  rows               bigint NOT NULL
+  rows bigint NOT NULL
 );
 CREATE INDEX connect_sales_report ON night_audit.connect_sales (report_id);
 
 CREATE TABLE night_audit.connect_settlements (
-  report_id       bigint NOT NULL REFERENCES night_audit.connect_reports ON DELETE CASCADE,
+  report_id bigint NOT NULL REFERENCES night_audit.connect_reports ON DELETE CASCADE,
   transaction_day integer, settlement_day integer, sku text COLLATE "C" NOT NULL, country text COLLATE "C" NOT NULL,
   currency text COLLATE "C" NOT NULL, partner_share numeric NOT NULL, quantity numeric NOT NULL,
-  extended_share  numeric NOT NULL
+  extended_share numeric NOT NULL
 );
 CREATE INDEX connect_settlements_report ON night_audit.connect_settlements (report_id);
 
 CREATE TABLE night_audit.tie_outs (
-  tie_out_id         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-  as_of              timestamptz NOT NULL,
-  recorded_at        timestamptz NOT NULL DEFAULT clock_timestamp(),
-  first_day          text COLLATE "C" NOT NULL,
-  last_day           text COLLATE "C" NOT NULL,
-  complete           boolean NOT NULL,
+  tie_out_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  as_of timestamptz NOT NULL, recorded_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+  first_day text COLLATE "C" NOT NULL, last_day text COLLATE "C" NOT NULL, complete boolean NOT NULL,
   incomplete_reasons text[] NOT NULL,
-  notes              text[] NOT NULL
+  notes text[] NOT NULL
 );
 
 -- The result of the tie-outs by key and as-of; rows of days that have left the window remain. A tie-out of an earlier
@@ -743,9 +576,9 @@ CREATE TABLE night_audit.trail (
   entry_id bigint PRIMARY KEY,
   -- The hash of the entry before; empty in the first.
   previous text NOT NULL,
-  content  text NOT NULL,
+  content text NOT NULL,
   -- SHA-256 of `previous`, a line feed and `content`.
-  hash     text COLLATE "C" NOT NULL UNIQUE
+  hash text COLLATE "C" NOT NULL UNIQUE
 );
 -- The months that were released: each fold of evidence asks for the newest one.
 CREATE INDEX trail_released ON night_audit.trail (entry_id) WHERE content LIKE '%"kind": "released"%';
