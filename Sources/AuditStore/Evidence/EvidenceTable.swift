@@ -38,7 +38,6 @@ package enum EvidenceTable {
   package static let columns = ["run_id", "as_of", "subject_kind", "subject_id"] + factColumns
 
   /// SQL: the fact `fact` is not signed in the future, and its run recorded an answer after it.
-  ///
   /// Other facts are reported and never folded. Facts of months whose answers were released count: no role can add a fact
   /// with an earlier time. Before the first run no fact can be compared.
   package static func isCredible(_ fact: String) -> String {

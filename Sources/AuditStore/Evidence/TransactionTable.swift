@@ -275,11 +275,8 @@ package enum TransactionTable {
       """, contents)
   }
 
-  /// Copies the newest expiry and status of a subscription to all its periods.
-  ///
-  /// - Parameters:
-  ///   - originals: first transactions of the subscriptions; nil: all.
-  ///   - table: has the columns of `night_audit.transactions`.
+  /// Copies the newest expiry and status of subscriptions to all their periods. `originals` are the first transactions of
+  /// the subscriptions; nil: all.
   static func spreadOverPeriods(
     of originals: [String]?, in table: String, on connection: borrowing BlockingConnection
   ) throws(PostgresError) {

@@ -24,11 +24,9 @@ package struct BaseNight: Hashable, Sendable {
         AND NOT \(PublishedReport.isGone("r", from: "directory")) AND NOT \(PublishedReport.isGone("r", from: "as_of"))
       ORDER BY greatest(as_of, $3), complete DESC, period_until DESC, as_of DESC, started_at DESC LIMIT 1
       """, [.timestamp(asOf.microseconds), .text(period.since), .timestamp(latest.microseconds)])
-    for row in rows {
-      return BaseNight(
-        runId: try row.text(0), asOf: Instant(microseconds: try row.timestamp(1)), isComplete: try row.bool(2))
+    return try rows.first.map { row throws(PostgresError) in
+      BaseNight(runId: try row.text(0), asOf: Instant(microseconds: try row.timestamp(1)), isComplete: try row.bool(2))
     }
-    return nil
   }
 }
 

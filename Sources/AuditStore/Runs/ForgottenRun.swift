@@ -24,8 +24,7 @@ package enum ForgottenRun {
       SELECT b.run_id::text FROM met m JOIN met b ON (b.as_of, b.started_at) > (m.as_of, m.started_at)
       WHERE m.run_id = $1::uuid ORDER BY b.as_of DESC, b.started_at DESC LIMIT 1
       """, [.text(runId)])
-    for row in rows { return try row.text(0) }
-    return nil
+    return try rows.first.map { row throws(PostgresError) in try row.text(0) }
   }
 
   /// Runs in the caller's transaction, under the run's lock.

@@ -3,7 +3,6 @@ import Reconciliation
 
 /// State between nights that no run left: cursors later than what was read, windows, pages and gaps that were changed,
 /// reports that no run settled.
-///
 /// `answers` and `run_events`, which are only appended to, record what was read, left to read, and settled.
 package struct InterNightState {
   /// SQL: the first instant after the released months of a table; null if none was released.

@@ -26,9 +26,7 @@ package enum JournalTable {
     ).single().optionalText(0)
   }
 
-  /// The newest entry of each event of the kinds, in the order of events.
-  ///
-  /// - Parameter day: events of earlier days are left out.
+  /// The newest entry of each event of the kinds, from `day` on, in the order of events.
   package static func newest(
     of kinds: [JournalEvent.Kind], since day: String, before asOf: Instant
   ) throws(PostgresError) -> String {
@@ -42,9 +40,7 @@ package enum JournalTable {
       """
   }
 
-  /// The entries that are posted for a range of days.
-  ///
-  /// - Parameter isReplacing: whether a night of this as-of replaces the posted entries with its own.
+  /// The entries that are posted for a range of days. `isReplacing`: a night of this as-of replaces its earlier ones.
   package static func posted(
     for days: ClosedRange<String>, asOf: Instant, isReplacing: Bool
   ) throws(PostgresError) -> String {
@@ -74,8 +70,6 @@ package enum JournalTable {
   }
 
   /// Appends the entries of a night. Entries of an earlier run of the same as-of give way.
-  ///
-  /// - Parameter next: the next entry; nil after the last.
   package static func append(
     _ record: RunRecord, on connection: borrowing BlockingConnection, next: () throws -> JournalEntry?
   ) throws {

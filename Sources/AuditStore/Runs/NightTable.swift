@@ -16,11 +16,7 @@ package enum NightTable {
       """, parameters + [.text(run.runId)])
   }
 
-  /// Inserts rows of a run by COPY, in place of the rows of earlier runs of the same as-of.
-  ///
-  /// - Parameters:
-  ///   - condition: SQL: further rows that give way.
-  ///   - next: the next row; nil after the last.
+  /// Inserts rows of a run by COPY, in place of rows of earlier runs of the same as-of and of those with the `condition`.
   package static func replace<Row>(
     _ table: String, or condition: String = "false", _ columns: [TableColumn<Row>], of run: RunRecord,
     on connection: borrowing BlockingConnection, next: () throws -> Row?

@@ -3,7 +3,6 @@ import Reconciliation
 import Run
 
 /// The period of each refund: that of the night that reported it first.
-///
 /// A night reports the refunds of its own day, and the refunds of an earlier day that Apple stated after the night of
 /// that day. A day without a night keeps its refunds for the night that is still to be made for it.
 package struct ReportedRefunds {

@@ -3,7 +3,6 @@ import Postgres
 import Reconciliation
 
 /// The table `histories`: customers whose whole history is read, and how far it was read.
-///
 /// Wanted for unclaimed or double payments, for upgrades without a known successor, and for a sample: one error is
 /// seldom a customer's only one. Get Transaction History includes refunds. Earlier decisions play no part.
 package struct CustomerHistories: Sendable {

@@ -22,7 +22,6 @@ package enum SweptType: String, Hashable, CaseIterable, Sendable {
   case expired = "EXPIRED"
 
   /// How far a window overlaps the previous one, for late notifications.
-  ///
   /// Apple retries 1, 12, 24, 48 and 72 hours after the previous attempt, 157 hours in all. Refunds are few, so
   /// covering all retries costs a page or two. Late sales are found by look-up or history; their longest known delay is
   /// an hour.

@@ -16,7 +16,6 @@ package enum FindingsTrail {
   }
 
   /// SQL: the events and whether they count. A decision counts, and an event of a run from before its entry in the trail.
-  ///
   /// A run can also close, for a later run, a finding that only the earlier one opened. The undo of a run counts if the
   /// run is undone. `$1` are runs, `$2` the last events that the first entry after their results covers.
   private static let events = """

@@ -391,16 +391,19 @@ struct FindingsHistory {
     try met(parameters, on: connection)
   }
 
+  /// SQL: the first run after `$1` that determined open findings.
+  private static let laterRun = """
+    SELECT m.run_id, m.as_of FROM night_audit.findings_met m JOIN night_audit.runs r USING (run_id)
+    WHERE m.as_of > $1 ORDER BY m.as_of, r.started_at LIMIT 1
+    """
+
   /// Saves findings of a night made after a run of a later as-of that met them later or not at all. People can decide
   /// about them even if that run is undone, and the next night reports the findings that have gone.
   static func saveOwnFindings(_ record: RunRecord, on connection: borrowing BlockingConnection) throws(PostgresError) {
     let run: [PostgresValue] = [.timestamp(record.asOf.microseconds), .text(record.runId)]
     try connection.execute(
       """
-      WITH later AS (
-        SELECT m.run_id, m.as_of FROM night_audit.findings_met m JOIN night_audit.runs r USING (run_id)
-        WHERE m.as_of > $1 ORDER BY m.as_of, r.started_at LIMIT 1),
-      passing AS (
+      WITH later AS (\(laterRun)), passing AS (
         INSERT INTO night_audit.findings AS f (\(storedColumns), first_seen, opened_at, last_seen, closed_at)
         SELECT \(storedColumns), $1, $1, $1, later.as_of FROM tonight CROSS JOIN later ON CONFLICT (finding_id) DO NOTHING
         RETURNING f.finding_id, f.owner, \(FindingsTrail.digest("f")) AS digest)
@@ -414,10 +417,7 @@ struct FindingsHistory {
     // A finding closed before this night and unknown to the later run was open in between.
     try connection.execute(
       """
-      WITH later AS (
-        SELECT m.run_id, m.as_of FROM night_audit.findings_met m JOIN night_audit.runs r USING (run_id)
-        WHERE m.as_of > $1 ORDER BY m.as_of, r.started_at LIMIT 1),
-      passing AS (
+      WITH later AS (\(laterRun)), passing AS (
         UPDATE night_audit.findings f SET opened_at = $1, closed_at = later.as_of, status = 'open',
           last_seen = greatest(f.last_seen, $1)
         FROM tonight t CROSS JOIN later WHERE t.finding_id = f.finding_id AND f.closed_at < $1

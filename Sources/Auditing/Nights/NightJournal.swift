@@ -8,7 +8,6 @@ import Settings
 import Streams
 
 /// The journal of a report: the entries that nights have posted for its days, and the entries that this night adds.
-///
 /// Used by one thread at a time; not `Sendable`.
 final class NightJournal {
   private let plan: AuditPlan
@@ -31,9 +30,7 @@ final class NightJournal {
     posted = SpillSorter(directory: directory, budget: 1 << 20)
   }
 
-  /// Finds the entries of tonight and of earlier nights.
-  ///
-  /// - Parameter settlement: Apple's amounts by fiscal period.
+  /// Finds the entries of tonight and of earlier nights. `settlement` are Apple's amounts by fiscal period.
   func prepare(
     _ nights: OrderNights, _ settlement: [(JournalEvent, JournalPosting)], on connection: borrowing BlockingConnection
   ) throws {
@@ -133,9 +130,7 @@ final class NightJournal {
     }
   }
 
-  /// Writes the rows of the journal.
-  ///
-  /// - Parameter isComplete: whether the night is complete. An incomplete or held night posts nothing.
+  /// Writes the rows of the journal. An incomplete or held night posts nothing.
   func write(to report: inout ReportWriter, isComplete: Bool) throws {
     let lines = SpillSorter(directory: directory, budget: 1 << 20)
     let imports = SpillSorter(directory: directory, budget: 1 << 20)

@@ -76,13 +76,8 @@ public struct BlockingConnection: ~Copyable {
   /// The value of a libpq connection option such as `sslmode`; nil if it is not set.
   public func option(_ keyword: String) -> String? {
     guard let options = unsafe PQconninfo(handle.pointer) else { return nil }
-    defer { unsafe PQconninfoFree(options) }
-    var option = unsafe options
-    while let name = unsafe option.pointee.keyword {
-      if unsafe String(cString: name) == keyword { return unsafe option.pointee.val.map { unsafe String(cString: $0) } }
-      unsafe option += 1
-    }
-    return nil
+    let settings = unsafe ConnectionParameters.settings(of: options)
+    return settings.first { $0.keyword == keyword }?.value
   }
 
   public var isInTransaction: Bool {

@@ -45,16 +45,8 @@ public struct ConnectionParameters: Sendable {
       return conninfo.isEmpty ? "" : "dbname=\(conninfo)"
     }
     guard let options = unsafe PQconninfoParse(conninfo, nil) else { return nil }
-    defer { unsafe PQconninfoFree(options) }
-    var parts: [String] = []
-    var option = unsafe options
-    while let keyword = unsafe option.pointee.keyword.map({ unsafe String(cString: $0) }) {
-      if let value = unsafe option.pointee.val.map({ unsafe String(cString: $0) }) {
-        parts.append("\(keyword)=\(keyword.contains("password") ? "…" : value)")
-      }
-      unsafe option += 1
-    }
-    return parts.joined(separator: " ")
+    let settings = unsafe settings(of: options)
+    return settings.map { "\($0.keyword)=\($0.keyword.contains("password") ? "…" : $0.value)" }.joined(separator: " ")
   }
 
   private static func options(of conninfo: String) throws(PostgresError) -> Set<String> {
@@ -70,24 +62,27 @@ public struct ConnectionParameters: Sendable {
       error.detail = unsafe message.map { unsafe trimmed(String(cString: $0)) }
       throw error
     }
-    return unsafe names(settingsOf: options)
+    let settings = unsafe settings(of: options)
+    return Set(settings.map { $0.keyword })
   }
 
   // Includes the options of the service in `PGSERVICE`.
   private static func environmentOptions() -> Set<String> {
     guard let options = unsafe PQconndefaults() else { return [] }
-    return unsafe names(settingsOf: options)
+    let settings = unsafe settings(of: options)
+    return Set(settings.map { $0.keyword })
   }
 
-  private static func names(settingsOf options: UnsafeMutablePointer<PQconninfoOption>) -> Set<String> {
+  /// The options that have a value. Frees the list.
+  static func settings(of options: UnsafeMutablePointer<PQconninfoOption>) -> [(keyword: String, value: String)] {
     defer { unsafe PQconninfoFree(options) }
-    var names: Set<String> = []
+    var settings: [(keyword: String, value: String)] = []
     var option = unsafe options
-    while let keyword = unsafe option.pointee.keyword {
-      if unsafe option.pointee.val != nil { names.insert(unsafe String(cString: keyword)) }
+    while let keyword = unsafe option.pointee.keyword.map({ unsafe String(cString: $0) }) {
+      if let value = unsafe option.pointee.val.map({ unsafe String(cString: $0) }) { settings.append((keyword, value)) }
       unsafe option += 1
     }
-    return names
+    return settings
   }
 }
 

@@ -73,15 +73,8 @@ struct ConnectionString {
       }
     }
     if let options = unsafe PQconninfoParse(text, nil) {
-      defer { unsafe PQconninfoFree(options) }
-      var option = unsafe options
-      while let keyword = unsafe option.pointee.keyword {
-        if unsafe ["password", "sslpassword"].contains(String(cString: keyword)), let value = unsafe option.pointee.val
-        {
-          secrets.insert(unsafe String(cString: value))
-        }
-        unsafe option += 1
-      }
+      let settings = unsafe ConnectionParameters.settings(of: options)
+      for (keyword, value) in settings where ["password", "sslpassword"].contains(keyword) { secrets.insert(value) }
     }
     // One or two letters reveal nothing, and their removal would make every message unreadable.
     return secrets.filter { $0.utf8.count > 2 }.sorted { ($0.utf8.count, $0) > ($1.utf8.count, $1) }
