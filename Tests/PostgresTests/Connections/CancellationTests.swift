@@ -12,8 +12,7 @@ struct CancellationTests {
     try await observer.waitUntilActive([processId])
     task.cancel()
     let error = try await postgresError { _ = try await task.value }
-    #expect(error.kind == .cancelled)
-    #expect(error.sqlState == "57014")
+    #expect(error.kind == .cancelled && error.sqlState == "57014", "\(error)")
     #expect(try await session.processId() == processId)
   }
 

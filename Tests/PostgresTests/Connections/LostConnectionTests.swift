@@ -13,9 +13,7 @@ struct LostConnectionTests {
     try await observer.waitUntilActive([processId])
     try await observer.execute("SELECT pg_terminate_backend($1::int)", [.int(processId)])
     let error = try await postgresError { _ = try await task.value }
-    #expect(error.kind == .connectionLost)
-    #expect(error.isConnectionLost)
-    #expect(error.sqlState == "57P01")
+    #expect(error.kind == .connectionLost && error.isConnectionLost && error.sqlState == "57P01", "\(error)")
     #expect(error.statement == "SELECT pg_sleep(3600)")
     for _ in 0..<2 {
       #expect(try await postgresError { try await session.execute("SELECT 1") }.isConnectionLost)

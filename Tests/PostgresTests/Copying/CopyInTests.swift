@@ -77,9 +77,7 @@ import Testing
           }
         }
       }
-      #expect(error.sqlState == "23514")
-      #expect(error.constraint == "positive")
-      #expect(error.table == "facts")
+      #expect(error.sqlState == "23514" && error.constraint == "positive" && error.table == "facts", "\(error)")
       #expect(try connection.execute("SELECT 1 FROM facts").isEmpty)
     }
   }

@@ -29,8 +29,7 @@ import Testing
     try await onConnection { connection in
       let row = try connection.execute("SELECT '\(literal)'::timestamptz AS t").single()
       let error = try postgresError { _ = try row.timestamp(0) }
-      #expect(error.kind == .unexpectedData)
-      #expect(error.column == "t")
+      #expect(error.kind == .unexpectedData && error.column == "t", "\(error)")
     }
   }
 
@@ -154,8 +153,7 @@ import Testing
         try postgresError { _ = try row.bool("b") }, try postgresError { _ = try row.timestamp("z") },
         try postgresError { _ = try row.numeric("n") }, try postgresError { _ = try row.bytes("y") },
       ] {
-        #expect(error.kind == .unexpectedData)
-        #expect(error.message.contains("NULL"))
+        #expect(error.kind == .unexpectedData && error.message.contains("NULL"), "\(error)")
       }
     }
   }
@@ -185,8 +183,6 @@ import Testing
     "NUL is rejected before the statement is sent", arguments: [PostgresValue.text("a\0b"), .textArray(["a", "\0"])])
   func nul(_ value: PostgresValue) async throws {
     let error = try await postgresError { _ = try await onConnection { try $0.execute("SELECT $1", [value]) } }
-    #expect(error.kind == .usage)
-    #expect(error.message.contains("$1"))
-    #expect(error.message.contains("NUL"))
+    #expect(error.kind == .usage && error.message.contains("$1") && error.message.contains("NUL"), "\(error)")
   }
 }
