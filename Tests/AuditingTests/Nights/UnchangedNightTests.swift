@@ -417,6 +417,22 @@ import Testing
     }
   }
 
+  /// The changes and figures of the third night with these findings, compared with an earlier night.
+  private func compared(
+    _ findings: [Finding], since base: Int, on connection: borrowing BlockingConnection
+  ) throws -> (changes: [ChangeRow.Change: Int], figures: NightFigures) {
+    let (plan, collector) = (Self.plan(asOf: Self.asOf(2)), Self.collector())
+    let changes = NightChanges(
+      base: BaseNight(runId: Self.runs[base], asOf: Self.asOf(base), isComplete: true), plan: plan,
+      temporaryDirectory: NSTemporaryDirectory())
+    for finding in findings { try collector.add(finding, subjects: [], plan: plan) }
+    let history = FindingsHistory(plan: plan, owners: FindingOwners(), changes: changes, today: "2026-11-20")
+    var figures = NightFigures()
+    _ = try connection.transaction { try history.compare(collector.findings, on: $0, figures: &figures) { _ in } }
+    try changes.explainClosed(on: connection)
+    return (try changes.write(to: collector).counts, figures)
+  }
+
   /// A manual run with the as-of of the last night found one finding first. Another finding was closed at that time.
   @Test func onlyReportedFindingsReopen() async throws {
     try await withDatabase { connection in
@@ -427,16 +443,7 @@ import Testing
       try apply(0, [told: "x", back: "x"], isSaved: true, on: connection)
       try apply(1, [told: "x"], isSaved: true, on: connection)
       try apply(1, [told: "x", met: "x"], on: connection)
-      let plan = Self.plan(asOf: Self.asOf(2))
-      let changes = NightChanges(
-        base: BaseNight(runId: Self.runs[1], asOf: Self.asOf(1), isComplete: true), plan: plan,
-        temporaryDirectory: NSTemporaryDirectory())
-      let collector = Self.collector()
-      for finding in findings { try collector.add(finding, subjects: [], plan: plan) }
-      let history = FindingsHistory(plan: plan, owners: FindingOwners(), changes: changes, today: "2026-11-20")
-      var figures = NightFigures()
-      _ = try connection.transaction { try history.compare(collector.findings, on: $0, figures: &figures) { _ in } }
-      #expect(try changes.write(to: collector).counts == [.new: 1, .reopened: 1])
+      #expect(try compared(findings, since: 1, on: connection).changes == [.new: 1, .reopened: 1])
     }
   }
 
@@ -450,16 +457,8 @@ import Testing
         UPDATE night_audit.findings SET subject_kind = 'transaction', subject = '2000', order_id = NULL
         WHERE finding_id = 'tonight'
         """)
-      let plan = Self.plan(asOf: Self.asOf(2))
-      let changes = NightChanges(
-        base: BaseNight(runId: Self.runs[0], asOf: Self.asOf(0), isComplete: true), plan: plan,
-        temporaryDirectory: NSTemporaryDirectory())
-      let collector = Self.collector()
-      let history = FindingsHistory(plan: plan, owners: FindingOwners(), changes: changes, today: "2026-11-20")
-      var figures = NightFigures()
-      _ = try connection.transaction { try history.compare(collector.findings, on: $0, figures: &figures) { _ in } }
-      try changes.explainClosed(on: connection)
-      #expect(try changes.write(to: collector).counts == [.closed: 2])
+      let (changes, figures) = try compared([], since: 0, on: connection)
+      #expect(changes == [.closed: 2])
       #expect(figures.openBefore == 1)
       let title = FindingKind.paidNotDelivered.title
       #expect(figures.closing == NightFigures.Sample(count: 1, examples: ["transaction 2000: \(title)"]))
@@ -661,11 +660,8 @@ import Testing
   ) throws {
     let orders = OrderNights(isWanted: true, testUsers: [], temporaryDirectory: NSTemporaryDirectory())
     for judgement in judgements { try orders.add(judgement) }
-    let asOf = Self.asOf(night)
-    let plan = AuditPlan(
-      rules: Rules(asOf: asOf, bundleIds: ["com.example.game"], lookbackStart: asOf - .days(120)),
-      period: Period.dayBefore(asOf, in: .gmt), selection: Selection(), staleAfter: .days(7), refundWindow: .days(90))
-    let journal = NightJournal(plan, Settings(), isPosting: true, directory: NSTemporaryDirectory())
+    let journal = NightJournal(
+      Self.plan(asOf: Self.asOf(night)), Settings(), isPosting: true, directory: NSTemporaryDirectory())
     try connection.transaction { connection in
       try journal.prepare(orders, settlement, on: connection)
       if isComplete { try journal.save(Self.record(night), on: connection) }
