@@ -200,10 +200,8 @@ package enum EvidenceTable {
     fact.webOrderLineItemId = try row.optionalText("web_order_line_item_id")
     fact.bundleId = try row.optionalText("bundle_id")
     fact.productType = try row.optionalText("product_type").flatMap(ProductType.init)
-    fact.quantity = try row.optionalInt32("quantity")
-    fact.purchaseDate = try instant("purchased_at")
-    fact.originalPurchaseDate = try instant("original_purchased_at")
-    fact.expiresDate = try instant("expires_at")
+    (fact.quantity, fact.purchaseDate) = (try row.optionalInt32("quantity"), try instant("purchased_at"))
+    (fact.originalPurchaseDate, fact.expiresDate) = (try instant("original_purchased_at"), try instant("expires_at"))
     fact.gracePeriodExpiresDate = try instant("grace_expires_at")
     if try row.bool("tells_revocation") {
       var revocation: Revocation?
@@ -219,10 +217,8 @@ package enum EvidenceTable {
     fact.currency = try row.optionalText("currency")
     if try row.bool("tells_account_token") { fact.appAccountToken = .stated(try row.optionalText("app_account_token")) }
     fact.ownership = try row.optionalText("ownership").flatMap(Ownership.init)
-    fact.isRenewal = try row.optionalBool("is_renewal")
-    fact.hasOffer = try row.optionalBool("has_offer")
-    fact.isUpgraded = try row.optionalBool("is_upgraded")
-    fact.renewalDate = try instant("renewal_at")
+    (fact.isRenewal, fact.hasOffer) = (try row.optionalBool("is_renewal"), try row.optionalBool("has_offer"))
+    (fact.isUpgraded, fact.renewalDate) = (try row.optionalBool("is_upgraded"), try instant("renewal_at"))
     fact.renewalPriceMilliunits = try row.optionalInt64("renewal_price_milliunits")
     fact.renewalCurrency = try row.optionalText("renewal_currency")
     fact.offerPeriod = try row.optionalText("offer_period")

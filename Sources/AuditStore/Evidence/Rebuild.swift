@@ -145,8 +145,7 @@ package struct Rebuild {
         IS DISTINCT FROM (\(columns.map { "d.\($0)" }.joined(separator: ", ")))
       """
     ).single()
-    outcome.missingTransactions = try row.int64(0)
-    outcome.surplusTransactions = try row.int64(1)
+    (outcome.missingTransactions, outcome.surplusTransactions) = (try row.int64(0), try row.int64(1))
     outcome.differentTransactions = try row.int64(2)
     outcome.examples = try row.textArray(3).compactMap { $0 }
     let stored = "SELECT \(linkColumns) FROM night_audit.receipt_transactions"

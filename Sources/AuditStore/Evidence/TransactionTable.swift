@@ -142,22 +142,15 @@ package enum TransactionTable {
     else { return nil }
     var payment = BorrowedPayment(
       environment: environment, transactionId: try row.borrowed(0), productId: try row.borrowed(2))
-    payment.bundleId = try row.optionalBorrowed(3)
-    payment.originalTransactionId = try row.optionalBorrowed(4)
-    payment.quantity = try row.optionalInt32(5)
-    payment.purchaseDate = try row.optionalInstant(6)
-    payment.originalPurchaseDate = try row.optionalInstant(7)
-    payment.expiresDate = try row.optionalInstant(8)
-    payment.priceMilliunits = try row.optionalInt64(16)
-    payment.currency = try row.optionalBorrowed(17)
+    (payment.bundleId, payment.originalTransactionId) = (try row.optionalBorrowed(3), try row.optionalBorrowed(4))
+    (payment.quantity, payment.purchaseDate) = (try row.optionalInt32(5), try row.optionalInstant(6))
+    (payment.originalPurchaseDate, payment.expiresDate) = (try row.optionalInstant(7), try row.optionalInstant(8))
+    (payment.priceMilliunits, payment.currency) = (try row.optionalInt64(16), try row.optionalBorrowed(17))
     payment.statesToken = try row.bool(18)
     if payment.statesToken { payment.appAccountToken = try row.optionalBorrowed(19) }
-    payment.ownership = try row.word(20, of: Vocabularies.ownership)
-    payment.isRenewal = try row.optionalBool(21)
-    payment.hasOffer = try row.optionalBool(22)
-    payment.isContradictory = try row.bool(23)
-    payment.checkedAt = try row.optionalInstant(24)
-    payment.storefront = try row.optionalBorrowed(34)
+    (payment.ownership, payment.isRenewal) = (try row.word(20, of: Vocabularies.ownership), try row.optionalBool(21))
+    (payment.hasOffer, payment.isContradictory) = (try row.optionalBool(22), try row.bool(23))
+    (payment.checkedAt, payment.storefront) = (try row.optionalInstant(24), try row.optionalBorrowed(34))
     payment.webOrderLineItemId = try row.optionalBorrowed(35)
     return BorrowedTransaction(
       payment: payment, subscriptionExpiresDate: try row.optionalInstant(9),
@@ -174,12 +167,9 @@ package enum TransactionTable {
     var contents = TransactionRecord.Contents(
       environment: try row.word(1, of: Vocabularies.environment) ?? .localTesting, transactionId: try row.id(0),
       productId: try row.id(2))
-    contents.bundleId = try row.optionalText(3)
-    contents.originalTransactionId = try row.optionalId(4)
-    contents.quantity = try row.optionalInt32(5)
-    contents.purchaseDate = try row.optionalInstant(6)
-    contents.originalPurchaseDate = try row.optionalInstant(7)
-    contents.expiresDate = try row.optionalInstant(8)
+    (contents.bundleId, contents.originalTransactionId) = (try row.optionalText(3), try row.optionalId(4))
+    (contents.quantity, contents.purchaseDate) = (try row.optionalInt32(5), try row.optionalInstant(6))
+    (contents.originalPurchaseDate, contents.expiresDate) = (try row.optionalInstant(7), try row.optionalInstant(8))
     contents.subscriptionExpiresDate = try row.optionalInstant(9)
     if let date = try row.optionalInstant(10) {
       contents.revocation = Revocation(
@@ -187,18 +177,14 @@ package enum TransactionTable {
         reason: try row.optionalInt32(13), coversSomeItemsOnly: try row.optionalBool(29) ?? false)
     }
     contents.revocationWithdrawnDate = try row.optionalInstant(14)
-    contents.revocationStatedDate = try row.optionalInstant(15)
-    contents.priceMilliunits = try row.optionalInt64(16)
+    (contents.revocationStatedDate, contents.priceMilliunits) = (try row.optionalInstant(15), try row.optionalInt64(16))
     contents.currency = try row.optionalText(17)
     contents.appAccountToken = try row.bool(18) ? .stated(try row.optionalText(19)) : .absent
-    contents.ownership = try row.word(20, of: Vocabularies.ownership)
-    contents.isRenewal = try row.optionalBool(21)
-    contents.hasOffer = try row.optionalBool(22)
-    contents.isContradictory = try row.bool(23)
+    (contents.ownership, contents.isRenewal) = (try row.word(20, of: Vocabularies.ownership), try row.optionalBool(21))
+    (contents.hasOffer, contents.isContradictory) = (try row.optionalBool(22), try row.bool(23))
     contents.checkedAt = try row.optionalInstant(24)
     contents.subscriptionStatus = try row.optionalInt32(25).flatMap(SubscriptionState.init)
-    contents.subscriptionStatusDate = try row.optionalInstant(26)
-    contents.renewalDate = try row.optionalInstant(27)
+    (contents.subscriptionStatusDate, contents.renewalDate) = (try row.optionalInstant(26), try row.optionalInstant(27))
     if let date = try row.optionalInstant(37) {
       contents.refundRequest = RefundRequest(
         date: date, reason: try row.optionalText(28), declinedDate: try row.optionalInstant(38))
@@ -207,8 +193,7 @@ package enum TransactionTable {
     contents.signedDate = Instant(microseconds: try row.timestamp(31))
     contents.firstSignedDate = try row.optionalInstant(32)
     contents.channel = try row.word(33, of: Vocabularies.channel) ?? .verifyReceipt
-    contents.details.storefront = try row.optionalText(34)
-    contents.webOrderLineItemId = try row.optionalId(35)
+    (contents.details.storefront, contents.webOrderLineItemId) = (try row.optionalText(34), try row.optionalId(35))
     contents.details.commitmentInfo = try row.optionalText(36)
     return contents
   }

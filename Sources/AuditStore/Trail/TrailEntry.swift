@@ -61,8 +61,7 @@ package struct TrailEntry: Sendable {
 
   /// Decodes an entry and checks it against the previous one. Throws `Broken`, `PostgresError`.
   init(_ row: PostgresRow, after last: TrailEntry?) throws {
-    id = try row.int64(0)
-    previous = try row.text(1)
+    (id, previous) = (try row.int64(0), try row.text(1))
     let text = try row.text(2)
     hash = try row.text(3)
     let number = (last?.id ?? 0) + 1
