@@ -1,8 +1,7 @@
 import Postgres
 import Reconciliation
 
-/// The table `asking_faults`: by as-of and app, faults of the configuration or of all of Apple's answers. An audit of
-/// that as-of that sends no requests reports them too.
+/// The table `asking_faults`: faults of the configuration or of all of Apple's answers, by as-of and app.
 package enum AskingFaults {
   /// Stores the faults of a run. If `isWhole`, all due checks were asked, so earlier faults of the as-of are resolved.
   package static func save(

@@ -2,8 +2,7 @@ import Postgres
 import Reconciliation
 import Streams
 
-/// The table `claims`: the owner of each transaction by the newest run over all orders. Written for people and BI
-/// tools; no audit reads it.
+/// The table `claims`: the owner of each transaction, for people and BI tools. No audit reads it.
 package enum ClaimsTable {
   package struct Claim: Hashable {
     package var key: TransactionKey

@@ -39,8 +39,7 @@ package enum CriticalEvidence {
     }
   }
 
-  /// The proofs among `subjects` whose answer is older than the as-of. Verdicts of local checks are left out: asking
-  /// does not change them.
+  /// The proofs among `subjects` with an older answer than the as-of, without verdicts of local checks, which stay.
   package static func aged(
     among subjects: Set<CheckSubject>, asOf: Instant, on connection: borrowing BlockingConnection
   ) throws(PostgresError) -> [Proof] {

@@ -61,10 +61,8 @@ package enum EvidenceTable {
       """
   }
 
-  /// SQL: the ID of the newest fact.
   package static let newest = "(SELECT max(evidence_id) FROM night_audit.evidence)"
 
-  /// SQL: the facts that do not count.
   static let uncountedFacts = """
     SELECT e.evidence_id, e.transaction_id FROM night_audit.evidence e WHERE NOT \(isCredible("e"))
     """
@@ -240,8 +238,7 @@ package enum EvidenceTable {
 
   // MARK: - Evidence as JSON
 
-  /// SQL for the evidence about a transaction as JSON text, for `facts(_:)`. `transaction` is an alias of
-  /// `transactions`.
+  /// SQL for the evidence about a row of `transactions` as JSON text, for `facts(_:)`.
   static func facts(about transaction: String) -> String {
     let fields = factColumns.map { column in
       column.hasSuffix("_at")

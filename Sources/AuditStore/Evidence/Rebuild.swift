@@ -112,8 +112,7 @@ package struct Rebuild {
 
   private static let linkColumns = "subject_kind, subject_id, environment, transaction_id"
 
-  /// Derives the transactions of each proof. A signed transaction contains only itself. Earlier versions also stored
-  /// the customer's other subscriptions as contained.
+  /// Derives the transactions of each proof. A signed transaction contains only itself.
   private static func deriveLinks(_ connection: borrowing BlockingConnection) throws(PostgresError) {
     try connection.executeScript(
       """

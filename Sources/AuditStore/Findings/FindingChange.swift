@@ -10,7 +10,6 @@ package enum FindingDecision: Hashable, Sendable {
   case owner(String?)
   case remark(String?)
   case due(String?)
-  /// How far an accepted finding is accepted.
   case acceptance(Acceptance?)
 
   /// The event in `finding_events`, and the name of the column.
@@ -73,8 +72,7 @@ package struct FindingChange: Hashable, Sendable {
     return ids
   }
 
-  /// Applies changes and appends them to the history; returns the IDs of changed findings. Runs in a transaction of
-  /// `FindingsEditor.withDatabase`. Changes made together share the UUID `changeId`.
+  /// Applies changes, appends them to the history, and returns the changed IDs. Changes made together share `changeId`.
   package static func apply(
     _ changes: [FindingChange], by actor: String, at now: Instant, changeId: String? = nil,
     undoing undone: String? = nil, on connection: borrowing BlockingConnection

@@ -18,8 +18,7 @@ package struct FindingsEditor: Sendable {
     case all(FindingsFilter)
   }
 
-  /// Undoes a change (nil: the last one), including its sign-off, except for columns changed since. Throws
-  /// `FindingsError` if there is no such change.
+  /// Undoes a change (nil: the last one) and its sign-off, except for columns changed since. Throws `FindingsError`.
   package func undo(
     _ changeId: String?, by actor: String, isDryRun: Bool = false
   ) async throws -> (changeId: String, outcome: Outcome) {
@@ -87,8 +86,7 @@ package struct FindingsEditor: Sendable {
 
   private static let page = 1_000
 
-  /// Reads findings in one snapshot, sorted by ID and page by page, so memory is bounded. `ids` may be prefixes. Throws
-  /// `FindingsError` for unknown IDs, and errors of the output.
+  /// Reads findings page by page in one snapshot, sorted by ID. `ids` may be prefixes. Throws `FindingsError`.
   package func list<Output: FindingsOutput & ~Copyable>(
     _ filter: FindingsFilter, ids: [String]? = nil, to make: @Sendable () throws -> Output
   ) async throws -> Output.Result {

@@ -4,7 +4,6 @@ import Reporting
 
 /// A finding as nights and people left it.
 package struct StoredFinding: Sendable {
-  /// An event in the history of a finding.
   package struct Event: Sendable {
     /// The as-of of the night, or the time of the decision.
     package var at: Instant

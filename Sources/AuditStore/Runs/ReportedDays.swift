@@ -82,8 +82,7 @@ package struct ReportedDays {
     return statements
   }
 
-  /// Days from `first` on that earlier nights reported in other time zones. Their hours differ, so they are not
-  /// comparable.
+  /// Days from `first` on that earlier nights reported in other time zones, with other hours.
   package static func reportedInOtherTimeZones(
     from first: String, before night: String, asOf: Instant, timeZone: String,
     on connection: borrowing BlockingConnection

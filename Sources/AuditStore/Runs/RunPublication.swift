@@ -1,9 +1,8 @@
 import Postgres
 import Reconciliation
 
-/// The recorded state of a run's folder, which is never ahead of the folder itself. A run is committed as `publishing`
-/// with its report's digest, and becomes `published` once the folder is in place. After a kill in between, the next run
-/// settles the state.
+/// The recorded state of a run's folder. A run is committed as `publishing` with its report's digest, and becomes
+/// `published` once the folder is in place. After a kill in between, the next run settles the state.
 package struct RunPublication: Sendable {
   package var runId: String
   package var asOf: Instant

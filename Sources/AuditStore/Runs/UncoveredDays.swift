@@ -3,8 +3,7 @@ import Postgres
 import Reconciliation
 import Run
 
-/// Business days since the last night that no report of all orders covers. Their refunds are in no file. Their night is
-/// missing, its report is gone, or `report.timeZone` has changed.
+/// Business days since the last night that no report of all orders covers, so that their refunds are in no file.
 package enum UncoveredDays {
   package static func before(
     _ period: Period, asOf: Instant, in zone: TimeZone, on connection: borrowing BlockingConnection

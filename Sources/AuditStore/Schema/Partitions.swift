@@ -8,8 +8,7 @@ package enum Partitions {
     try connection.migration(under: Migrator.lockKey) { try $0.execute("SELECT night_audit.keep_partitions()") }
   }
 
-  /// Records `evidence.retention` and `report.retention`, which limit what nights may remove. Only the owner of the
-  /// schema may change them.
+  /// Records the retentions, which limit what nights may remove. Only the owner of the schema may change them.
   package static func record(
     retention: Span?, ofReports reports: Span? = nil, on connection: borrowing BlockingConnection
   ) throws {
@@ -25,8 +24,7 @@ package enum Partitions {
     }
   }
 
-  /// Releases months before `cutoff`: drops the tables, except for facts that `EvidenceRetention` keeps. A month is
-  /// examined once.
+  /// Releases months before `cutoff` once: drops their tables, except for facts that `EvidenceRetention` keeps.
   @discardableResult
   package static func release(
     before cutoff: Instant, on connection: borrowing BlockingConnection
@@ -115,8 +113,7 @@ package enum EvidenceRetention {
     package var isOld: Bool
   }
 
-  /// IDs of old facts to keep. These are the first fact, the last of each proof and channel, and all if the fold would
-  /// change.
+  /// IDs of old facts to keep: the first, the last of each proof and channel, or all if the fold would change.
   package static func kept(_ statements: [Statement]) -> [Int64] {
     let old = statements.filter(\.isOld)
     let first = statements.min { ($0.fact.signedDate, $0.id) < ($1.fact.signedDate, $1.id) }?.id

@@ -128,8 +128,7 @@ package struct CustomerHistories: Sendable {
     }
   }
 
-  /// Stores the position of a reading; part of the transaction that stores its facts. `hasSkipped`: the reading
-  /// skipped a transaction that is not believed.
+  /// Stores the position of a reading, with its facts. `hasSkipped`: it skipped a transaction that is not believed.
   package func save(
     _ customer: Customer, asOf: Instant, _ outcome: Outcome, hasSkipped: Bool,
     on connection: borrowing BlockingConnection

@@ -33,8 +33,7 @@ private actor BlockingThread {
   func run<R: Sendable>(_ body: () throws -> R) rethrows -> R { try body() }
 }
 
-/// Its jobs may block, because its queue has a thread outside the cooperative pool. (Linux has no
-/// `DispatchSerialQueue`.)
+/// Its jobs may block, because its queue has a thread outside the cooperative pool.
 final class BlockingExecutor: SerialExecutor {
   private let queue = DispatchQueue(label: "night-audit.postgres")
 

@@ -2,8 +2,7 @@ import CLibPQ
 import Dispatch
 import Synchronization
 
-/// Connects on a separate thread that can be abandoned. Name resolution and authentication block inside libpq and may
-/// last long.
+/// Connects on a separate thread that can be abandoned, because name resolution and authentication block inside libpq.
 final class ConnectionAttempt: Sendable {
   // Unchecked: the connection passes from one thread to another, and exactly one of them uses it at a time.
   @safe

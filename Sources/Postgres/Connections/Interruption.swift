@@ -17,8 +17,7 @@ final class Interruption: Sendable {
 
   func detach(_ canceller: StatementCanceller) { state.withLock { $0.cancellers.removeAll { $0 === canceller } } }
 
-  /// Cancels running and later statements. None is missed, because it is marked as running before it checks
-  /// `isCancelled`.
+  /// Cancels running and later statements. A statement is marked as running before it checks `isCancelled`.
   func cancel() {
     state.withLock { state in
       state.cancelledAt = state.cancelledAt ?? .now

@@ -42,8 +42,7 @@ extension BlockingConnection {
     }
   }
 
-  /// As `transaction`, in pipeline mode. Postponed statements are sent with the next one, the first with BEGIN and the
-  /// last with COMMIT.
+  /// As `transaction`, in pipeline mode: postponed statements are sent with the next one, BEGIN and COMMIT too.
   @discardableResult
   public func pipelinedTransaction<R>(_ body: (borrowing BlockingConnection) throws -> R) throws -> R {
     if isInTransaction { throw PostgresError(.usage, "a transaction is already open") }
@@ -92,8 +91,7 @@ extension BlockingConnection {
     }
   }
 
-  /// Rolls back, also after a cancellation. It throws nothing, because after a failure the connection is lost and the
-  /// server rolls back by itself.
+  /// Rolls back, also after a cancellation. After a failure the connection is lost, and the server rolls back by itself.
   public func rollback() {
     guard isInTransaction, (try? handle.beginStatement("ROLLBACK", shielded: true)) != nil else { return }
     _ = try? unsafe handle.answer(sent: PQsendQuery(handle.pointer, "ROLLBACK"), "ROLLBACK")

@@ -6,8 +6,7 @@ public struct SessionProfile: Hashable, Sendable {
   public var isReader = false
   /// The limit of silence while a statement runs; nil: none. A server that sorts or builds an index is silent too.
   public var responseTimeout: Duration? = .seconds(1_800)
-  /// How long a transaction may wait for its client before the server ends the session; nil: for ever. A stopped process
-  /// would otherwise keep its locks.
+  /// The time after which the server ends a session that waits in a transaction, with its locks; nil: for ever.
   public var idleInTransactionTimeout: Duration?
 
   /// For the schema `night_audit`.

@@ -39,8 +39,7 @@ package enum Terminal {
     }
   }
 
-  /// Writes escaped text to standard output, also to pipes, which may end at a terminal. `\u0085` means the same in
-  /// JSON.
+  /// Writes escaped text to standard output, also to pipes, which may end at a terminal.
   package static func print(_ text: String, terminator: String = "\n") {
     Swift.print(plain(text), terminator: terminator)
   }

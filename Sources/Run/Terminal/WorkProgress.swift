@@ -23,8 +23,7 @@ package final class WorkProgress: Sendable {
     if !isTerminal, !isQuiet { logger.info("\(label)", metadata: total > 0 ? ["total": "\(total)"] : [:]) }
   }
 
-  /// Shows since when Apple has not answered. On a terminal it ignores `isQuiet`, because a silent program seems to
-  /// hang.
+  /// Shows since when Apple has not answered; on a terminal despite `isQuiet`, because a silent program seems to hang.
   package func during<Result>(_ label: String, total: Int, _ work: () async throws -> Result) async throws -> Result {
     begin(label, total: total)
     defer { end() }
