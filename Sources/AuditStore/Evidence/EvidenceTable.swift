@@ -105,15 +105,13 @@ package enum EvidenceTable {
     let news = Dictionary(grouping: facts) {
       TransactionKey(environment: $0.environment, transactionId: Identifier($0.transactionId))
     }
-    let earlier = try unfolded(news.mapValues(\.count), on: connection)
-    let stored = try TransactionTable.stored(Set(news.keys), on: connection)
-    let withoutRecord = try keys(earlier)
+    let (stored, unfolded) = try TransactionTable.stored(news.mapValues(\.count), on: connection)
     var folded: [TransactionRecord] = []
     var others: Set<TransactionKey> = []
     for (key, facts) in news {
       if let record = stored[key]?.adding(facts) {
         folded.append(record)
-      } else if stored[key] == nil, !withoutRecord.contains(key) {
+      } else if stored[key] == nil, !unfolded.contains(key) {
         if let record = TransactionRecord.folding(facts) { folded.append(record) }
       } else {
         others.insert(key)
@@ -121,37 +119,6 @@ package enum EvidenceTable {
     }
     folded += try fold(others, on: connection)
     return folded.sorted { $0.key < $1.key }
-  }
-
-  /// Asks which of these transactions lack a record despite earlier evidence. Read the result after the next statement.
-  private static func unfolded(
-    _ news: [TransactionKey: Int], on connection: borrowing BlockingConnection
-  ) throws(PostgresError) -> PostponedRows? {
-    if news.isEmpty { return nil }
-    let sorted = news.sorted { $0.key < $1.key }
-    return try connection.postpone(
-      """
-      SELECT w.transaction_id, w.environment FROM unnest($1::text[], $2::text[], $3::int[])
-        AS w (transaction_id, environment, news)
-      WHERE NOT EXISTS (SELECT 1 FROM night_audit.transactions t
-          WHERE t.transaction_id = w.transaction_id AND t.environment = w.environment)
-        AND (SELECT count(*) FROM (SELECT 1 FROM night_audit.evidence e
-          WHERE e.transaction_id = w.transaction_id AND e.environment = w.environment LIMIT w.news + 1) known) > w.news
-      """,
-      [
-        .textArray(sorted.map(\.key.transactionId.text)), .textArray(sorted.map(\.key.environment.rawValue)),
-        .intArray(sorted.map { Int64($0.value) }),
-      ])
-  }
-
-  private static func keys(_ rows: PostponedRows?) throws(PostgresError) -> Set<TransactionKey> {
-    guard let rows else { return [] }
-    return Set(
-      try rows.get().map { row throws(PostgresError) in
-        TransactionKey(
-          environment: AppleEnvironment(rawValue: try row.text(1)) ?? .localTesting,
-          transactionId: Identifier(try row.text(0)))
-      })
   }
 
   /// Folds all evidence about these transactions, so the result does not depend on the order of arrival. Repeated equal

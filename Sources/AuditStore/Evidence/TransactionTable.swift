@@ -211,22 +211,33 @@ package enum TransactionTable {
     return TransactionRecord(contents)
   }
 
+  /// The stored records, and the transactions that lack one despite more evidence than the number of new facts.
   static func stored(
-    _ keys: Set<TransactionKey>, on connection: borrowing BlockingConnection
-  ) throws(PostgresError) -> [TransactionKey: TransactionRecord] {
-    if keys.isEmpty { return [:] }
-    let sorted = keys.sorted()
+    _ news: [TransactionKey: Int], on connection: borrowing BlockingConnection
+  ) throws(PostgresError) -> (records: [TransactionKey: TransactionRecord], unfolded: Set<TransactionKey>) {
+    if news.isEmpty { return ([:], []) }
+    let sorted = news.sorted { $0.key < $1.key }
     let rows = try connection.execute(
       """
-      SELECT \(columns.map { "t.\($0.name)" }.joined(separator: ", ")) FROM night_audit.transactions t
-      JOIN unnest($1::text[], $2::text[]) AS wanted (transaction_id, environment) USING (transaction_id, environment)
-      """, [.textArray(sorted.map(\.transactionId.text)), .textArray(sorted.map(\.environment.rawValue))])
+      SELECT \(columns.map { "t.\($0.name)" }.joined(separator: ", ")), w.transaction_id, w.environment,
+        t.transaction_id IS NULL AND (SELECT count(*) FROM (SELECT 1 FROM night_audit.evidence e
+          WHERE e.transaction_id = w.transaction_id AND e.environment = w.environment LIMIT w.news + 1) known) > w.news
+      FROM unnest($1::text[], $2::text[], $3::int[]) AS w (transaction_id, environment, news)
+      LEFT JOIN night_audit.transactions t ON t.transaction_id = w.transaction_id AND t.environment = w.environment
+      """,
+      [
+        .textArray(sorted.map(\.key.transactionId.text)), .textArray(sorted.map(\.key.environment.rawValue)),
+        .intArray(sorted.map { Int64($0.value) }),
+      ])
     var records: [TransactionKey: TransactionRecord] = [:]
+    var unfolded: Set<TransactionKey> = []
     for row in rows {
-      let record = try whole(row)
-      records[record.key] = record
+      let environment = try row.word(columns.count + 1, of: Vocabularies.environment) ?? .localTesting
+      let key = TransactionKey(environment: environment, transactionId: try row.id(columns.count))
+      if try !row.isNull(0) { records[key] = try whole(row) }
+      if try row.bool(columns.count + 2) { unfolded.insert(key) }
     }
-    return records
+    return (records, unfolded)
   }
 
   /// Writes folded records. `checkedAt` is the as-of of the run that asked.
