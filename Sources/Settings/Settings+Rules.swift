@@ -9,14 +9,9 @@ extension Settings {
     var rules = Rules(asOf: asOf, bundleIds: apps.map(\.bundleId), lookbackStart: asOf - lookback)
     rules.appsWithLookup = Set(serverAPIApps)
     rules.testUsers = Set(testUsers.map { Identifier($0) })
-    rules.deliveryGrace = deliveryGrace
-    rules.evidenceGrace = evidenceGrace
-    rules.notFoundGrace = notFoundGrace
-    rules.matchWindow = matchWindow
-    rules.stuckAfter = stuckAfter
-    rules.subscriptionGrace = subscriptionGrace
-    rules.clockSkew = clockSkew
-    rules.amountToleranceMillionths = amountToleranceMillionths
+    (rules.deliveryGrace, rules.evidenceGrace, rules.notFoundGrace) = (deliveryGrace, evidenceGrace, notFoundGrace)
+    (rules.matchWindow, rules.stuckAfter, rules.subscriptionGrace) = (matchWindow, stuckAfter, subscriptionGrace)
+    (rules.clockSkew, rules.amountToleranceMillionths) = (clockSkew, amountToleranceMillionths)
     rules.reviewWindows = reviewWindows.map { $0.start...($0.end - Span(microseconds: 1)) }
     return rules
   }

@@ -90,9 +90,7 @@ package struct SweepCursor: Hashable, Sendable {
     guard let window, let asOf = lastAttempt else { return .finish }
     // At most up to now, because Apple has no notifications of the future, whatever the as-of.
     let until = max(sweptUntil ?? window.start, min(window.end, now))
-    sweptUntil = until
-    self.window = nil
-    shortfall = nil
+    (sweptUntil, self.window, shortfall) = (until, nil, nil)
     guard window.end < asOf else { return .finish }
     // The window was begun by an earlier night.
     shortfall = .unfinished

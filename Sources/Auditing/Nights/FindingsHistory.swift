@@ -109,9 +109,7 @@ struct FindingsHistory {
       let finding = reported.finding
       if let head = known[Identifier(reported.findingId)] {
         reported.firstSeen = min(head.firstSeen, plan.asOf)
-        reported.status = head.status
-        reported.owner = head.owner
-        reported.remark = head.remark
+        (reported.status, reported.owner, reported.remark) = (head.status, head.owner, head.remark)
         reported.due = head.due
         if let acceptance = head.acceptance, acceptance.isExceeded(by: finding, today: today) {
           (reported.status, reported.endedAcceptance) = ("open", acceptance.text)

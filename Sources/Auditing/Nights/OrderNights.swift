@@ -234,12 +234,8 @@ final class OrderNights {
 
 extension OrderNights.DecidedOrder {
   fileprivate init(_ judgement: Judgement) {
-    userId = judgement.row.userId
-    productId = judgement.row.productId
-    createdAt = judgement.row.createdAt
-    disposition = judgement.disposition
-    environment = judgement.environment
-    country = judgement.country
+    (userId, productId, createdAt) = (judgement.row.userId, judgement.row.productId, judgement.row.createdAt)
+    (disposition, environment, country) = (judgement.disposition, judgement.environment, judgement.country)
     sale = JournalSale(judgement)
     dispositionReason = judgement.dispositionReason
     switch judgement.row {
