@@ -29,7 +29,6 @@ package struct AuditPlan: Sendable {
   }
 
   package var asOf: Instant { rules.asOf }
-
   package var judgedFrom: Instant { min(rules.lookbackStart, period.start) }
 
   package func isOutstanding(_ lookup: ProofState, of order: Order) -> Bool {
@@ -46,7 +45,6 @@ package struct AuditPlan: Sendable {
 
   /// The app of orders without a bundle ID; nil if there are several apps.
   package var onlyBundleId: String? { rules.bundleIds.count == 1 ? rules.bundleIds[0] : nil }
-
   package func bundleId(of row: OrderRow) -> String? { row.bundleId ?? onlyBundleId }
 
   package func lists(_ row: OrderRow) -> Bool {

@@ -10,9 +10,7 @@ package struct Selection: Hashable, Sendable {
   package var isOnlyApp = false
 
   package init() {}
-
   package var isNarrowing: Bool { orderId != nil || userId != nil || productId != nil || bundleId != nil }
-
   package var isOfOrderOrUser: Bool { orderId != nil || userId != nil }
 
   package func includes(orderId: Identifier?, userId: Identifier?, productId: Identifier?, bundleId: String?) -> Bool {

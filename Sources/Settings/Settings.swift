@@ -94,9 +94,7 @@ package struct Settings: Sendable {
   package var warnings: [String] = []
 
   package init() {}
-
   package var isTieOutConfigured: Bool { appStoreConnect.privateKeyFile != nil || tieOut.folder != nil }
-
   package var timeZone: TimeZone { TimeZone(identifier: timeZoneName) ?? .gmt }
 
   package func effectiveChannel(of app: App) -> Channel {
@@ -108,9 +106,7 @@ package struct Settings: Sendable {
 
   /// True if nights post entries.
   package var hasJournal: Bool { !journalAccounts.isEmpty || formats.contains(.stripeImport) }
-
   package var appNames: [String: String] { Dictionary(apps.map { ($0.bundleId, $0.name) }) { first, _ in first } }
-
   package var serverAPIApps: [String] { apps.filter { effectiveChannel(of: $0) == .serverApi }.map(\.bundleId) }
 }
 

@@ -1,6 +1,7 @@
 import Postgres
 import Reconciliation
 import Run
+import Streams
 
 /// The evidence behind critical findings. Answers older than the run are requested again before a first report, because
 /// purchases may have settled since. Open accusations are asked about every night, other open findings when stale.
@@ -19,9 +20,7 @@ package enum CriticalEvidence {
       SELECT kind || E'\\n' || subject_kind || E'\\n' || subject FROM night_audit.findings
       WHERE closed_at IS NULL AND severity = 'critical' AND opened_at < $1
       """, [.timestamp(asOf.microseconds)])
-    var identities: Set<Identifier> = []
-    for row in rows { identities.insert(Identifier(try row.text(0))) }
-    return identities
+    return Set(try rows.map { row throws(PostgresError) in Identifier(try row.text(0)) })
   }
 
   package struct Proof: Sendable {
@@ -56,17 +55,14 @@ package enum CriticalEvidence {
       """, [.timestamp(asOf.microseconds), .textArray(sorted.map(\.kind.rawValue)), .textArray(sorted.map(\.id.text))])
     var found: [Proof] = []
     for row in rows {
-      func instant(_ column: Int) throws(PostgresError) -> Instant? {
-        try row.optionalTimestamp(column).map { Instant(microseconds: $0) }
-      }
       var state = ProofState()
       state.outcome = CheckOutcome(rawValue: try row.text(3)) ?? .pending
       state.reason = try row.optionalText(4).flatMap(PaymentReason.init)
-      if let from = try instant(5) {
-        state.due = Dueness(
-          from: from, until: try instant(6), rank: Dueness.Rank(rawValue: Int16(clamping: try row.int32(7))) ?? .open)
+      if let from = try row.optionalInstant(5) {
+        let rank = Dueness.Rank(rawValue: Int16(clamping: try row.int32(7))) ?? .open
+        state.due = Dueness(from: from, until: try row.optionalInstant(6), rank: rank)
       }
-      state.unansweredSince = try instant(8)
+      state.unansweredSince = try row.optionalInstant(8)
       found.append(
         Proof(
           subject: CheckSubject(

@@ -6,7 +6,6 @@ package struct KnownRuns: Hashable, Sendable {
   private var runIds: Set<String>
 
   package init(_ runIds: Set<String> = []) { self.runIds = runIds }
-
   package func contains(_ runId: String) -> Bool { runIds.contains(runId.lowercased()) }
 
   /// Reads the runs of this database, and runs of other databases that `--adopt` has taken over.

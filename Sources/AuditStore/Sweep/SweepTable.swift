@@ -1,6 +1,7 @@
 import AppStore
 import Postgres
 import Reconciliation
+import Streams
 
 /// The tables `sweeps` and `sweep_slices`: the cursors of one app. Only production is swept, because nothing depends on
 /// later events of sandbox purchases, and they would fill the tables at a tenth of the speed.
@@ -21,11 +22,10 @@ package struct SweepTable: Sendable {
     for row in rows {
       guard let type = SweptType(rawValue: try row.text(0)) else { continue }
       var cursor = SweepCursor(type: type)
-      cursor.sweptUntil = try row.optionalTimestamp(1).map { Instant(microseconds: $0) }
-      cursor.lastAttempt = Instant(microseconds: try row.timestamp(2))
+      (cursor.sweptUntil, cursor.lastAttempt) = (try row.optionalInstant(1), try row.optionalInstant(2))
       cursor.shortfall = try row.optionalText(3).map { SweepShortfall(rawValue: $0) ?? .unfinished }
-      if let start = try row.optionalTimestamp(4), let end = try row.optionalTimestamp(5) {
-        cursor.window = SweepCursor.Window(start: Instant(microseconds: start), end: Instant(microseconds: end))
+      if let start = try row.optionalInstant(4), let end = try row.optionalInstant(5) {
+        cursor.window = SweepCursor.Window(start: start, end: end)
       }
       known[type] = cursor
     }

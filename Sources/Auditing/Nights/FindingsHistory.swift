@@ -154,7 +154,6 @@ struct FindingsHistory {
 
   /// A period of several days lies over nights between base and tonight.
   private var isRange: Bool { plan.period.since != plan.period.until }
-
   private var baseInstant: String { changes.base?.asOf.sqlText ?? "'-infinity'::timestamptz" }
 
   private func query(_ condition: String) -> String {

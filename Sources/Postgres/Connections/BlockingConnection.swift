@@ -70,7 +70,6 @@ public struct BlockingConnection: ~Copyable {
 
   /// The process ID in `pg_stat_activity` and for `pg_terminate_backend`.
   public var backendProcessId: Int32 { unsafe PQbackendPID(handle.pointer) }
-
   public var waits: Int { handle.waits }
 
   /// The value of a libpq connection option such as `sslmode`; nil if it is not set.

@@ -29,7 +29,6 @@ private actor BlockingThread {
   private let executor = BlockingExecutor()
 
   nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe executor.asUnownedSerialExecutor() }
-
   func run<R: Sendable>(_ body: () throws -> R) rethrows -> R { try body() }
 }
 

@@ -5,7 +5,6 @@ public actor PostgresSession {
   private var connection: BlockingConnection?
 
   public nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe executor.asUnownedSerialExecutor() }
-
   private init() {}
 
   /// Connects as `BlockingConnection.connect`; also throws `.cancelled`.

@@ -44,7 +44,6 @@ final class StatementCanceller: Sendable {
   }
 
   var runningStatement: UInt64? { state.withLock { $0.running } }
-
   func cancel(_ statement: UInt64) { queue.async { self.pursue(statement, pauseMilliseconds: 20) } }
 
   func cancelRunningStatement() {

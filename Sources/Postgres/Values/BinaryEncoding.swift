@@ -22,7 +22,6 @@ enum BinaryFormat {
   }
 
   static func append(bool: Bool, to bytes: inout [UInt8]) { bytes.append(bool ? 1 : 0) }
-
   static func append(bytes value: [UInt8], to bytes: inout [UInt8]) { bytes.append(contentsOf: value) }
 
   /// Throws outside Postgres' range; its ends would mean infinity.

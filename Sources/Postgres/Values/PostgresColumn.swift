@@ -36,7 +36,6 @@ public struct PostgresType: RawRepresentable, Hashable, Sendable {
   }
 
   var isTextArray: Bool { self == .textArray || self == .varcharArray }
-
   var isInteger: Bool { self == .int2 || self == .int4 || self == .int8 }
 }
 

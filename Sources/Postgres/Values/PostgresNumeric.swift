@@ -140,5 +140,4 @@ extension PostgresNumeric: CustomStringConvertible {
 }
 
 func powerOfTen(_ exponent: Int) -> UInt64 { powersOfTen[exponent] }
-
 private let powersOfTen: [UInt64] = (0...19).map { (0..<$0).reduce(1) { power, _ in power * 10 } }

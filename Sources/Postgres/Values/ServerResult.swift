@@ -25,12 +25,10 @@ struct ServerResult: ~Copyable {
 
   /// True for the synchronization point of a pipeline, which is no statement's result.
   var isSynchronized: Bool { status == PGRES_PIPELINE_SYNC }
-
   var isCopy: Bool { status == PGRES_COPY_OUT || status == PGRES_COPY_IN || status == PGRES_COPY_BOTH }
 
   /// The command tag, such as `INSERT 0 5` or `ROLLBACK`.
   var commandTag: String { unsafe String(cString: PQcmdStatus(pointer)) }
-
   var affectedRows: Int { unsafe Int(String(cString: PQcmdTuples(pointer))) ?? 0 }
 
   var columns: [PostgresColumn] {

@@ -52,7 +52,6 @@ package struct TextTable {
   private var rows: [[String]] = []
 
   package init(_ columns: [TextColumns.Column]) { self.columns = TextColumns(columns) }
-
   package mutating func add(_ cells: [String]) { rows.append(columns.measure(cells)) }
 
   package func text(width: Int?) -> String {

@@ -8,6 +8,5 @@ package struct ConfigurationError: RunEndingError, CustomStringConvertible {
   package var problem: String
 
   package init(key: String, problem: String) { (self.key, self.problem) = (key, problem) }
-
   package var description: String { "\(key): \(problem)" }
 }
