@@ -208,8 +208,8 @@ package enum EvidenceTable {
   /// SQL for the evidence about a row of `transactions` as JSON text, for `facts(_:)`.
   static func facts(about transaction: String) -> String {
     let fields = factColumns.map { column in
-      column.hasSuffix("_at")
-        ? "'\(column)', (extract(epoch FROM e.\(column)) * 1000000)::bigint" : "'\(column)', e.\(column)"
+      let content = column.hasSuffix("_at") ? "(extract(epoch FROM e.\(column)) * 1000000)::bigint" : "e.\(column)"
+      return "'\(column)', (\(content))::text"
     }
     return """
       (SELECT coalesce(json_agg(json_build_object(\(fields.joined(separator: ", ")))), '[]')::text
@@ -220,8 +220,8 @@ package enum EvidenceTable {
   }
 
   static func facts(_ text: String) throws(PostgresError) -> [TransactionFact] {
-    let rows: [[String: JSONField]]
-    do { rows = try JSONDecoder().decode([[String: JSONField]].self, from: Data(text.utf8)) } catch {
+    let rows: [[String: String?]]
+    do { rows = try JSONDecoder().decode([[String: String?]].self, from: Data(text.utf8)) } catch {
       throw PostgresError(.unexpectedData, "the evidence beside a transaction is not JSON: \(error)")
     }
     return try rows.map { row throws(PostgresError) in try fact(fields: JSONFields(values: row)) }
@@ -250,33 +250,14 @@ extension NamedFields {
 extension PostgresRow: NamedFields {}
 
 private struct JSONFields: NamedFields {
-  let values: [String: JSONField]
+  /// As the server writes them as text.
+  let values: [String: String?]
 
-  func optionalText(_ column: String) -> String? { if case .text(let text) = values[column] { text } else { nil } }
-  func optionalBool(_ column: String) -> Bool? { if case .flag(let flag) = values[column] { flag } else { nil } }
-  func optionalInt32(_ column: String) -> Int32? { optionalInt64(column).flatMap { Int32(exactly: $0) } }
-  func optionalInt64(_ column: String) -> Int64? { if case .number(let it) = values[column] { it } else { nil } }
+  func optionalText(_ column: String) -> String? { values[column] ?? nil }
+  func optionalBool(_ column: String) -> Bool? { optionalText(column).map { $0 == "true" } }
+  func optionalInt32(_ column: String) -> Int32? { optionalText(column).flatMap { Int32($0) } }
+  func optionalInt64(_ column: String) -> Int64? { optionalText(column).flatMap { Int64($0) } }
   func optionalTimestamp(_ column: String) -> Int64? { optionalInt64(column) }
-}
-
-private enum JSONField: Decodable {
-  case null
-  case flag(Bool)
-  case number(Int64)
-  case text(String)
-
-  init(from decoder: any Decoder) throws {
-    let value = try decoder.singleValueContainer()
-    if value.decodeNil() {
-      self = .null
-    } else if let flag = try? value.decode(Bool.self) {
-      self = .flag(flag)
-    } else if let number = try? value.decode(Int64.self) {
-      self = .number(number)
-    } else {
-      self = .text(try value.decode(String.self))
-    }
-  }
 }
 
 extension TransactionFact {

@@ -4,7 +4,7 @@ import Streams
 
 package enum TransactionTable {
   /// In the order in which `contents(_:)` reads them.
-  private static let ruled: [TableColumn<TransactionRecord>] = [
+  static let ruled: [TableColumn<TransactionRecord>] = [
     .text("transaction_id") { $0.transactionId.text }, .text("environment") { $0.environment.rawValue },
     .text("product_id") { $0.productId.text }, .text("bundle_id") { $0.bundleId },
     .text("original_transaction_id") { $0.originalTransactionId?.text }, .integer("quantity") { $0.quantity },

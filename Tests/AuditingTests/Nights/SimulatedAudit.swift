@@ -175,49 +175,16 @@ extension RowBytes {
   /// The fields have the order of `TransactionTable.byId(hiding:where:)`.
   fileprivate init(_ record: TransactionRecord) {
     self.init()
-    put(record.transactionId)
-    put(record.environment.rawValue)
-    put(record.productId)
-    put(record.bundleId)
-    put(record.originalTransactionId)
-    put(record.quantity)
-    for date in [
-      record.purchaseDate, record.originalPurchaseDate, record.expiresDate, record.subscriptionExpiresDate,
-      record.revocation?.date,
-    ] { put(date) }
-    put(record.revocation?.percentage)
-    put(record.revocation?.type)
-    put(record.revocation?.reason)
-    put(record.revocationWithdrawnDate)
-    put(record.revocationStatedDate)
-    put(record.priceMilliunits)
-    put(record.currency)
-    if case .stated(let token) = record.appAccountToken {
-      put(true)
-      put(token)
-    } else {
-      put(false)
-      put(String?.none)
+    for column in TransactionTable.ruled {
+      switch column {
+      case .text(_, _, let content): put(content(record))
+      case .integer(_, let content): put(content(record))
+      case .bigint(_, let content): put(content(record))
+      case .bool(_, let content): put(content(record))
+      case .instant(_, let content): put(content(record))
+      case .money: break
+      }
     }
-    put(record.ownership?.rawValue)
-    put(record.isRenewal)
-    put(record.hasOffer)
-    put(record.isContradictory)
-    put(record.checkedAt)
-    put(record.subscriptionStatus?.rawValue)
-    put(record.subscriptionStatusDate)
-    put(record.renewalDate)
-    put(record.refundRequest?.reason)
-    put(record.revocation?.coversSomeItemsOnly)
-    put(record.isUpgraded)
-    put(record.signedDate)
-    put(record.firstSignedDate)
-    put(record.channel.rawValue)
-    put(record.details.storefront)
-    put(record.webOrderLineItemId)
-    put(record.details.commitmentInfo)
-    put(record.refundRequest?.date)
-    put(record.refundRequest?.declinedDate)
     put(String?.none)
   }
 
