@@ -7,13 +7,9 @@ package struct FindingsThreshold: Hashable, Sendable {
   /// The maximum amount at risk per currency, in minor units.
   package var amounts: [Currency: Int64] = [:]
 
-  package init() {}
+  package init(count: Int? = nil) { self.count = count }
 
-  package static let any: FindingsThreshold = {
-    var threshold = FindingsThreshold()
-    threshold.count = 0
-    return threshold
-  }()
+  package static let any = FindingsThreshold(count: 0)
 
   /// Adds one `--fail-above`, such as `25` or `500 USD`; the smaller of two counts. Returns false if it is invalid.
   package mutating func add(_ text: String) -> Bool {

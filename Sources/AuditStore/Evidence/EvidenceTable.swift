@@ -203,8 +203,6 @@ package enum EvidenceTable {
     return fact
   }
 
-  // MARK: - Evidence as JSON
-
   /// SQL for the evidence about a row of `transactions` as JSON text, for `facts(_:)`.
   static func facts(about transaction: String) -> String {
     let fields = factColumns.map { column in

@@ -62,11 +62,8 @@ package struct FindingChange: Hashable, Sendable {
     var ids: [String] = []
     for (word, changes) in byWord(changes) {
       ids += try connection.execute(
-        """
-        SELECT f.finding_id FROM night_audit.findings f
-        JOIN unnest($1::text[], $2::text[]) c (finding_id, value) USING (finding_id)
-        WHERE f.\(word)::text IS DISTINCT FROM c.value
-        """, [.textArray(changes.map(\.findingId)), .textArray(changes.map(\.decision.value))]
+        "SELECT f.finding_id FROM \(effectiveChanges(of: word))",
+        [.textArray(changes.map(\.findingId)), .textArray(changes.map(\.decision.value))]
       ).map { row throws(PostgresError) in try row.text(0) }
     }
     return ids
@@ -83,9 +80,8 @@ package struct FindingChange: Hashable, Sendable {
       ids += try connection.execute(
         """
         WITH wanted AS (
-          SELECT f.finding_id, c.value, f.\(word)::text AS before FROM night_audit.findings f
-          JOIN unnest($1::text[], $2::text[]) c (finding_id, value) USING (finding_id)
-          WHERE f.\(word)::text IS DISTINCT FROM c.value ORDER BY f.finding_id FOR UPDATE OF f),
+          SELECT f.finding_id, c.value, f.\(word)::text AS before FROM \(effectiveChanges(of: word))
+          ORDER BY f.finding_id FOR UPDATE OF f),
         changed AS (
           UPDATE night_audit.findings f SET \(word) = w.value\(word == "due" ? "::date" : "") FROM wanted w WHERE w.finding_id = f.finding_id
           RETURNING f.finding_id, w.value, w.before)
@@ -99,6 +95,14 @@ package struct FindingChange: Hashable, Sendable {
       ).map { row throws(PostgresError) in try row.text(0) }
     }
     return ids
+  }
+
+  /// SQL: the changes `c` of a column that give findings `f` another value.
+  private static func effectiveChanges(of word: String) -> String {
+    """
+    night_audit.findings f JOIN unnest($1::text[], $2::text[]) c (finding_id, value) USING (finding_id)
+      WHERE f.\(word)::text IS DISTINCT FROM c.value
+    """
   }
 
   /// Safe in SQL, because the words are constants of this program.

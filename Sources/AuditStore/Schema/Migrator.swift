@@ -38,15 +38,8 @@ package struct Migrator {
       }
       try connection.executeScript(ledger)
       var applied: [String] = []
-      let present = try versions(connection)
-      if let newest = present.keys.max(), newest > migrations.map(\.version).max() ?? 0 {
-        throw SchemaError.newerThanProgram(found: newest)
-      }
-      for migration in migrations {
-        if let digest = present[migration.version] {
-          if digest != sha256(migration.sql) { throw SchemaError.changed(version: migration.version) }
-          continue
-        }
+      let present = try versions(connection, migrations)
+      for migration in migrations where !present.contains(migration.version) {
         try connection.executeScript(migration.sql)
         try connection.execute(
           "INSERT INTO night_audit.schema_migrations (version, name, sha256) VALUES ($1::int, $2, $3)",
@@ -91,14 +84,8 @@ package struct Migrator {
     let exists = try connection.execute("SELECT to_regclass('night_audit.schema_migrations') IS NOT NULL").single()
       .bool(0)
     guard exists else { throw SchemaError.missing }
-    let present = try versions(connection)
-    if let newest = present.keys.max(), newest > migrations.map(\.version).max() ?? 0 {
-      throw SchemaError.newerThanProgram(found: newest)
-    }
-    if migrations.contains(where: { present[$0.version] == nil }) { throw SchemaError.outdated }
-    if let changed = migrations.first(where: { present[$0.version] != sha256($0.sql) }) {
-      throw SchemaError.changed(version: changed.version)
-    }
+    let present = try versions(connection, migrations)
+    if migrations.contains(where: { !present.contains($0.version) }) { throw SchemaError.outdated }
   }
 
   /// The database must be able to store any character in texts of Apple or the shop.
@@ -107,10 +94,18 @@ package struct Migrator {
     if !["UTF8", "SQL_ASCII"].contains(encoding) { throw SchemaError.encoding(encoding) }
   }
 
-  private static func versions(_ connection: borrowing BlockingConnection) throws(PostgresError) -> [Int: String] {
-    let rows = try connection.execute("SELECT version, sha256 FROM night_audit.schema_migrations")
-    var versions: [Int: String] = [:]
-    for row in rows { versions[Int(try row.int32(0))] = try row.text(1) }
+  /// The versions of the applied migrations. Throws `SchemaError` if one is not of this program.
+  private static func versions(_ connection: borrowing BlockingConnection, _ migrations: [Migration]) throws -> Set<Int>
+  {
+    let rows = try connection.execute("SELECT version, sha256 FROM night_audit.schema_migrations ORDER BY version DESC")
+    var versions: Set<Int> = []
+    for row in rows {
+      let version = Int(try row.int32(0))
+      let known = migrations.first { $0.version == version }
+      guard let known else { throw SchemaError.newerThanProgram(found: version) }
+      if try row.text(1) != sha256(known.sql) { throw SchemaError.changed(version: version) }
+      versions.insert(version)
+    }
     return versions
   }
 

@@ -39,8 +39,6 @@ package struct SweepSlice: Hashable, Sendable {
     return true
   }
 
-  // MARK: - Cutting
-
   /// Pages before the number of pages is estimated. Shorter slices are not worth reading twice.
   private static let pagesBeforeEstimate = 32
   /// Pages before the slice is split.

@@ -98,8 +98,6 @@ package struct TrailVerification: Sendable {
     return nil
   }
 
-  // MARK: - Append-only tables
-
   func problem(of table: String, on connection: borrowing BlockingConnection) throws -> String? {
     if let problem = checks.first(where: { $0.problem != nil })?.problem { return problem }
     for covered in TrailVerification.tables where covered.name == table {
@@ -195,8 +193,6 @@ package struct TrailVerification: Sendable {
     return "CASE WHEN num_nonnulls(\(later.joined(separator: ", "))) = 0 THEN \(image) ELSE '' END"
   }
 
-  // MARK: - Whole tables
-
   /// Compares tables with the newest entry that covers each of them.
   private func proveTables(on connection: borrowing BlockingConnection) throws -> Check {
     var newest: [String: (entry: Int64, digest: String)] = [:]
@@ -217,8 +213,6 @@ package struct TrailVerification: Sendable {
     return Check(subject: "claims and results of tie-outs", problem: problem)
   }
 
-  // MARK: - Runs
-
   /// Entries about a run's row, oldest first.
   package func entries(ofRun runId: String) -> [TrailEntry.Content] {
     entries.map(\.content).filter { $0.run == runId && $0.row != nil }
@@ -233,17 +227,14 @@ package struct TrailVerification: Sendable {
     for entry in entries where entry.content.row != nil {
       if let run = entry.content.run { newest[run] = entry }
     }
-    let rows = try connection.execute("SELECT run_id::text FROM night_audit.runs ORDER BY started_at, run_id")
-    var left = newest
-    for row in rows {
-      let run = try row.text(0)
-      guard left.removeValue(forKey: run) != nil else {
-        return Check(subject: "runs", problem: "run \(run) is in no entry; night-audit did not record it")
-      }
+    let runs = try connection.execute("SELECT run_id::text FROM night_audit.runs ORDER BY started_at, run_id")
+      .map { row throws(PostgresError) in try row.text(0) }
+    if let run = runs.first(where: { newest[$0] == nil }) {
+      return Check(subject: "runs", problem: "run \(run) is in no entry; night-audit did not record it")
     }
-    if let missing = left.values.min(by: { $0.id < $1.id }) {
-      let run = missing.content.run ?? ""
-      return Check(subject: "runs", problem: "run \(run) of entry \(missing.id) is missing")
+    let present = Set(runs)
+    if let (run, entry) = newest.filter({ !present.contains($0.key) }).min(by: { $0.value.id < $1.value.id }) {
+      return Check(subject: "runs", problem: "run \(run) of entry \(entry.id) is missing")
     }
     for (columns, entries) in Dictionary(grouping: newest.values, by: { $0.content.columns["runs"] ?? "" }) {
       let problem = try TrailVerification.problem(ofRuns: entries.sorted { $0.id < $1.id }, columns, on: connection)
