@@ -71,8 +71,7 @@ CREATE TABLE night_audit.run_kinds (
 -- The days whose totals a nightly report contains: its own day, and each earlier day whose totals had changed.
 -- Append-only; later nights compare with it and report prior-period adjustments.
 CREATE TABLE night_audit.reported_days (
-  run_id uuid NOT NULL REFERENCES night_audit.runs ON DELETE CASCADE,
-  day date NOT NULL, time_zone text NOT NULL,
+  run_id uuid NOT NULL REFERENCES night_audit.runs ON DELETE CASCADE, day date NOT NULL, time_zone text NOT NULL,
   PRIMARY KEY (run_id, day)
 );
 CREATE INDEX reported_days_day ON night_audit.reported_days (day);
@@ -98,11 +97,7 @@ CREATE TABLE night_audit.receipt_checks (
   outcome text NOT NULL DEFAULT 'pending'
                         CHECK (outcome IN ('pending', 'verified', 'rejected', 'unanswered', 'review', 'not_found')),
   reason text, channel text, environment text, bundle_id text, apple_status integer, attempts integer NOT NULL DEFAULT 0,
-  last_attempt timestamptz,
-  -- Null: never due.
-  due_from timestamptz,
-  answered_at timestamptz, signed_transaction_id text COLLATE "C",
-  -- The check of the signature or the content that failed.
+  last_attempt timestamptz, due_from timestamptz, answered_at timestamptz, signed_transaction_id text COLLATE "C",
   failed_check text,
   -- The number of transactions that the proof contains.
   brought_count integer NOT NULL DEFAULT 0,
@@ -329,8 +324,7 @@ CREATE TABLE night_audit.sweeps (
 -- Who sweeps an app. The sweeper's session holds the advisory lock of its number. The lease ends with that session, or
 -- at `leased_until` by the server's clock, because a stopped process keeps its session.
 CREATE TABLE night_audit.sweepers (
-  bundle_id text COLLATE "C" PRIMARY KEY,
-  number bigint NOT NULL,
+  bundle_id text COLLATE "C" PRIMARY KEY, number bigint NOT NULL,
   leased_until timestamptz NOT NULL
 );
 
@@ -403,9 +397,7 @@ CREATE TABLE night_audit.finding_events (
   actor text,
   -- Another value could not be a due date in findings.
   detail text CHECK (event <> 'due' OR detail = detail::date::text),
-  -- Changes with one change_id were made together and are undone together.
-  change_id uuid,
-  before text, undoes uuid,
+  change_id uuid, before text, undoes uuid,
   -- SHA-256 of the finding's kind, severity, money and texts as the run stored them; null: they stayed.
   digest text COLLATE "C",
   -- Decisions are of people, other events of runs. A run sets the owner of a new finding.
@@ -444,13 +436,8 @@ CREATE INDEX order_nights_created ON night_audit.order_nights (created_at);
 -- row is valid until the next row of the same ID, as in order_nights.
 CREATE TABLE night_audit.refund_nights (
   transaction_id text COLLATE "C" NOT NULL, as_of timestamptz NOT NULL,
-  run_id uuid NOT NULL REFERENCES night_audit.runs ON DELETE CASCADE,
-  -- The order that owns the purchase, and its user.
-  order_id text COLLATE "C",
-  user_id text COLLATE "C", product_id text COLLATE "C", currency text,
-  -- The refunded amount; null: unknown.
-  refunded numeric,
-  milli_percent integer,
+  run_id uuid NOT NULL REFERENCES night_audit.runs ON DELETE CASCADE, order_id text COLLATE "C",
+  user_id text COLLATE "C", product_id text COLLATE "C", currency text, refunded numeric, milli_percent integer,
   -- Null: Apple has withdrawn the refund, or the purchase is reported under another transaction ID.
   refunded_at timestamptz,
   reason text, app text, country text, business_day date,
@@ -573,10 +560,7 @@ CREATE TABLE night_audit.tie_out_periods (
 -- entry covers the entry before it, all rows that were appended since then, and the row of a run; `night-audit verify`
 -- computes the whole chain again.
 CREATE TABLE night_audit.trail (
-  entry_id bigint PRIMARY KEY,
-  -- The hash of the entry before; empty in the first.
-  previous text NOT NULL,
-  content text NOT NULL,
+  entry_id bigint PRIMARY KEY, previous text NOT NULL, content text NOT NULL,
   -- SHA-256 of `previous`, a line feed and `content`.
   hash text COLLATE "C" NOT NULL UNIQUE
 );
