@@ -102,9 +102,7 @@ package enum EvidenceTable {
   package static func fold(
     _ facts: [TransactionFact], on connection: borrowing BlockingConnection
   ) throws(PostgresError) -> [TransactionRecord] {
-    let news = Dictionary(grouping: facts) {
-      TransactionKey(environment: $0.environment, transactionId: Identifier($0.transactionId))
-    }
+    let news = Dictionary(grouping: facts, by: \.key)
     let (stored, unfolded) = try TransactionTable.stored(news.mapValues(\.count), on: connection)
     var folded: [TransactionRecord] = []
     var others: Set<TransactionKey> = []
@@ -141,12 +139,7 @@ package enum EvidenceTable {
         WINDOW facts AS (PARTITION BY transaction_id, environment ORDER BY signed_at, channel, evidence_id)) fact
       WHERE NOT is_between
       """, [.textArray(sorted.map(\.transactionId.text)), .textArray(sorted.map(\.environment.rawValue))])
-    var facts: [TransactionKey: [TransactionFact]] = [:]
-    for row in rows {
-      let fact = try fact(row)
-      let key = TransactionKey(environment: fact.environment, transactionId: Identifier(fact.transactionId))
-      facts[key, default: []].append(fact)
-    }
+    let facts = Dictionary(grouping: try rows.map { row throws(PostgresError) in try fact(row) }, by: \.key)
     return sorted.compactMap { facts[$0].flatMap { TransactionRecord.folding($0) } }
   }
 
@@ -259,5 +252,7 @@ private struct JSONFields: NamedFields {
 }
 
 extension TransactionFact {
+  var key: TransactionKey { TransactionKey(environment: environment, transactionId: Identifier(transactionId)) }
+
   fileprivate var refund: Revocation? { revocation.content() }
 }

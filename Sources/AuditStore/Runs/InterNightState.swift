@@ -61,8 +61,6 @@ package struct InterNightState {
       THEN value::bigint > extract(epoch FROM \(newestTime)) * 1000000 ELSE true END)
     """
 
-  // MARK: - Progress
-
   /// SQL: by subject, the progress that the last transaction left.
   private static let noted = """
     SELECT DISTINCT ON (a.subject_kind, a.subject_id) a.subject_kind, a.subject_id, a.progress, a.run_id, a.as_of
@@ -109,8 +107,6 @@ package struct InterNightState {
       WHERE n.progress <> p.digest
       """)
   }
-
-  // MARK: - Reports
 
   private static let isUnsettled = """
     (state <> 'owed' AND NOT EXISTS (SELECT FROM night_audit.run_events e

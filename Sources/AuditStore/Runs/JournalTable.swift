@@ -30,8 +30,7 @@ package enum JournalTable {
   package static func newest(
     of kinds: [JournalEvent.Kind], since day: String, before asOf: Instant
   ) throws(PostgresError) -> String {
-    var words: [String] = []
-    for kind in kinds { words.append(try PostgresLiteral.text(kind.rawValue)) }
+    let words = try kinds.map { kind throws(PostgresError) in try PostgresLiteral.text(kind.rawValue) }
     return """
       SELECT DISTINCT ON (subject, kind) \(selected) FROM night_audit.journal_entries
       WHERE kind IN (\(words.joined(separator: ", "))) AND event_day >= \(try PostgresLiteral.text(day))::date

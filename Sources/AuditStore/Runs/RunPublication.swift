@@ -19,14 +19,11 @@ package struct RunPublication: Sendable {
       SELECT run_id::text, as_of, directory, CASE WHEN is_nightly THEN period_until::text END, content, host
       FROM night_audit.runs WHERE publication = 'publishing' ORDER BY as_of, started_at
       """)
-    var found: [RunPublication] = []
-    for row in rows {
-      found.append(
-        RunPublication(
-          runId: try row.text(0), asOf: Instant(microseconds: try row.timestamp(1)), directory: try row.text(2),
-          night: try row.optionalText(3), content: try row.text(4), host: try row.text(5)))
+    return try rows.map { row throws(PostgresError) in
+      RunPublication(
+        runId: try row.text(0), asOf: Instant(microseconds: try row.timestamp(1)), directory: try row.text(2),
+        night: try row.optionalText(3), content: try row.text(4), host: try row.text(5))
     }
-    return found
   }
 
   package static let publishedStatement = """

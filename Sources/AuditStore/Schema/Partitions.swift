@@ -91,8 +91,7 @@ package enum Partitions {
           continue
         }
         let fact = try EvidenceTable.fact(row)
-        let key = TransactionKey(environment: fact.environment, transactionId: Identifier(fact.transactionId))
-        statements[key, default: []].append(
+        statements[fact.key, default: []].append(
           EvidenceRetention.Statement(
             id: try row.int64("evidence_id"), subject: try row.optionalText("subject_id"), fact: fact,
             isOld: try row.bool("is_old")))

@@ -85,8 +85,6 @@ package struct ChangeReasons {
     }
   }
 
-  // MARK: - The shop's side
-
   /// Adds changes to the findings' orders and deliveries after `start` and up to `end`.
   package mutating func add(
     _ findingIds: [String], after start: Instant, upTo end: Instant, sales: SalesRows,

@@ -49,8 +49,6 @@ final class NightChanges {
     return try ChangeRow(from: &reader)
   }
 
-  // MARK: - Reasons of closed findings
-
   /// Explains closed findings of an order. Called in ascending order of IDs, after all closed findings were added.
   func meet(_ orderId: Identifier, _ order: OrderNights.DecidedOrder) throws {
     while let row = try waiting ?? NightChanges.next(closed) {
@@ -101,8 +99,6 @@ final class NightChanges {
     }
     while let row = try NightChanges.next(closedByUrgency) { try put(row, key: row.sortingKey, in: rows) }
   }
-
-  // MARK: - Writing
 
   func write(to collector: AuditCollector) throws -> ChangesSummary {
     var summary = ChangesSummary(since: base?.asOf, isSinceCompleteNight: base?.isComplete ?? true)

@@ -27,11 +27,8 @@ package struct ReportSupplement: Sendable {
       SELECT \(StoredFinding.columns) FROM night_audit.findings f
       WHERE f.kind = $1 AND f.opened_at <= $2 AND (f.closed_at IS NULL OR f.closed_at > $2) ORDER BY f.finding_id
       """, [.text(FindingKind.unreportedByShop.rawValue), .timestamp(asOf.microseconds)])
-    var open: [Finding] = []
-    for row in rows {
-      if let stored = try StoredFinding(row) { open.append(stored.reported.finding) }
-    }
-    return findings(beside: open)
+    let open = try rows.compactMap { row throws(PostgresError) in try StoredFinding(row) }
+    return findings(beside: open.map(\.reported.finding))
   }
 
   /// Undecided open findings stay as reported, because a missing report closes nothing.
