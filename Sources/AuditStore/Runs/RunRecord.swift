@@ -32,24 +32,20 @@ package struct RunRecord: Sendable {
   @discardableResult
   package func begin(_ session: PostgresSession) async throws -> String {
     try await session.transaction { connection in
-      try insert(connection)
+      try connection.execute(
+        """
+        INSERT INTO night_audit.runs
+          (run_id, command, as_of, period_since, period_until, time_zone, configuration, is_nightly, host, version,
+          process_id)
+        VALUES ($1::uuid, $2, $3, $4::date, $5::date, $6, $7, $8, $9, $10, $11::int)
+        """,
+        [
+          .text(runId), .text(command), .timestamp(asOf.microseconds), .text(period.since), .text(period.until),
+          .text(timeZone), .text(configuration), .bool(isNightly), .text(host), .text(Version.current),
+          .int(Int64(ProcessInfo.processInfo.processIdentifier)),
+        ])
       return try Trail.newestHash(on: connection)
     }
-  }
-
-  private func insert(_ connection: borrowing BlockingConnection) throws(PostgresError) {
-    try connection.execute(
-      """
-      INSERT INTO night_audit.runs
-        (run_id, command, as_of, period_since, period_until, time_zone, configuration, is_nightly, host, version,
-         process_id)
-      VALUES ($1::uuid, $2, $3, $4::date, $5::date, $6, $7, $8, $9, $10, $11::int)
-      """,
-      [
-        .text(runId), .text(command), .timestamp(asOf.microseconds), .text(period.since), .text(period.until),
-        .text(timeZone), .text(configuration), .bool(isNightly), .text(host), .text(Version.current),
-        .int(Int64(ProcessInfo.processInfo.processIdentifier)),
-      ])
   }
 
   package static func isThere(asOf: Instant, on connection: borrowing BlockingConnection) throws(PostgresError) -> Bool

@@ -69,16 +69,12 @@ package struct TrailEntry: Sendable {
     guard previous == last?.hash ?? "" else {
       throw Broken(problem: "entry \(id) does not follow from entry \(id - 1)")
     }
-    guard hash == TrailEntry.hash(previous: previous, text) else {
+    guard hash == Digest.hexadecimal(SHA256.hash(data: Data("\(previous)\n\(text)".utf8))) else {
       throw Broken(problem: "entry \(id) is not as it was written")
     }
     guard let content = try? JSONDecoder().decode(Content.self, from: Data(text.utf8)), content.entry == id else {
       throw Broken(problem: "entry \(id) cannot be read; it was written by another program")
     }
     self.content = content
-  }
-
-  private static func hash(previous: String, _ content: String) -> String {
-    Digest.hexadecimal(SHA256.hash(data: Data("\(previous)\n\(content)".utf8)))
   }
 }

@@ -43,8 +43,7 @@ struct FindingsHistory {
 
   private static let batch = 2_000
 
-  /// Compares tonight's findings, sorted by ID, with those of earlier nights. Closed findings cost later nights
-  /// nothing.
+  /// Compares tonight's findings, sorted by ID, with those of earlier nights.
   func compare(
     _ sorter: SpillSorter, on connection: borrowing BlockingConnection, figures: inout NightFigures,
     each: (ReportedFinding) throws -> Void
@@ -234,8 +233,6 @@ struct FindingsHistory {
       atStakeBetween: try row.optionalMoney(18), wasReported: wasOpen != nil, wasClosedEarlier: wasClosedEarlier)
   }
 
-  // MARK: - Saving
-
   private struct Tonight {
     var reported: ReportedFinding
     var app: String?
@@ -352,8 +349,7 @@ struct FindingsHistory {
     try met(parameters, on: connection)
   }
 
-  /// Saves the findings' state where it differs from the previous night. Decisions since the snapshot are for the next
-  /// night.
+  /// Saves the findings' state where it differs from the previous night. The next night saves later decisions.
   static func saveNight(_ record: RunRecord, on connection: borrowing BlockingConnection) throws(PostgresError) {
     let parameters: [PostgresValue] = [.timestamp(record.asOf.microseconds), .text(record.runId)]
     try saveOwnFindings(record, on: connection)

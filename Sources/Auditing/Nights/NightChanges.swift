@@ -6,8 +6,7 @@ import Reporting
 import Run
 import Streams
 
-/// Collects the changes since the base night. Rows wait in temporary files, so memory does not grow with changes. Used
-/// by one thread at a time; not `Sendable`.
+/// Collects the changes since the base night. Rows wait in temporary files, so memory does not grow with changes.
 final class NightChanges {
   /// nil: there is no night to compare with, and no change.
   let base: BaseNight?

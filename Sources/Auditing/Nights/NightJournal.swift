@@ -8,7 +8,6 @@ import Settings
 import Streams
 
 /// The journal of a report: the entries that nights have posted for its days, and the entries that this night adds.
-/// Used by one thread at a time; not `Sendable`.
 final class NightJournal {
   private let plan: AuditPlan
   private let settings: Settings

@@ -7,8 +7,7 @@ import Reporting
 import Run
 import Streams
 
-/// Tonight's disposition of each order, compared with the last complete night; never read as facts. Used by one thread
-/// at a time; not `Sendable`.
+/// Tonight's disposition of each order, compared with the last complete night; never read as facts.
 final class OrderNights {
   private let tonight: SpillSorter
   private let differing: SpillSorter

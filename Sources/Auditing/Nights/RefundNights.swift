@@ -4,8 +4,7 @@ import Reconciliation
 import Reporting
 import Streams
 
-/// Tonight's refunds, compared with the last complete night; never read as facts. Used by one thread at a time; not
-/// `Sendable`.
+/// Tonight's refunds, compared with the last complete night; never read as facts.
 final class RefundNights {
   /// Rows of refunds by transaction ID.
   private let tonight: SpillSorter

@@ -3,7 +3,6 @@ import Reporting
 import Streams
 
 /// The open refund requests of an audit, and the refunds of each person, which the rows of the requests count.
-/// Used by one thread at a time; not `Sendable`.
 final class RefundRequests {
   private let directory: String
   /// Rows by the bytes of the person's user ID; empty where the person is unknown.
