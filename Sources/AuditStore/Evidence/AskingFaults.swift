@@ -28,12 +28,10 @@ package enum AskingFaults {
   package static func read(
     asOf: Instant, on connection: borrowing BlockingConnection
   ) throws(PostgresError) -> [String: String] {
-    var faults: [String: String] = [:]
-    for row in try connection.execute(
+    let rows = try connection.execute(
       "SELECT app, remedy FROM night_audit.asking_faults WHERE as_of = $1", [.timestamp(asOf.microseconds)])
-    {
-      faults[try row.text(0)] = try row.text(1)
-    }
+    var faults: [String: String] = [:]
+    for row in rows { faults[try row.text(0)] = try row.text(1) }
     return faults
   }
 }

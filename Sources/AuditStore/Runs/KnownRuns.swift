@@ -27,7 +27,8 @@ package struct KnownRuns: Hashable, Sendable {
   ) throws(PostgresError) {
     // Names on a report volume need not be UUIDs.
     let runs = strangers.filter { UUID(uuidString: $0) != nil }
-    try Trail.appendAdopted(runs.sorted(), on: connection)
+    try connection.execute(
+      "SELECT night_audit.record_adopted($1::text[]::uuid[])", [.textArray(runs.sorted().map { $0 })])
     runIds.formUnion(runs)
   }
 }

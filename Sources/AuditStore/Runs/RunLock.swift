@@ -62,18 +62,16 @@ package struct RunLock: Sendable {
         ORDER BY started_at DESC LIMIT 1) r ON true
       WHERE \(lockRow)
       """)
-    for row in rows {
-      let server = "server process \(try row.int32(0))"
-      let start = try row.optionalTimestamp(5) ?? row.optionalTimestamp(1)
-      let since = start.map { ", since \(Instant(microseconds: $0).text)" } ?? ""
-      if let host = try row.optionalText(3) {
-        let process = try row.optionalInt32(4).map { ", process \($0)" } ?? ""
-        return "host \(host)\(process)\(since) (\(server))"
-      }
-      let address = try row.optionalText(2).map { "a client at \($0)" } ?? "a client on the server's own machine"
-      return "\(address)\(since) (\(server))"
+    guard let row = rows.first else { return nil }
+    let server = "server process \(try row.int32(0))"
+    let start = try row.optionalTimestamp(5) ?? row.optionalTimestamp(1)
+    let since = start.map { ", since \(Instant(microseconds: $0).text)" } ?? ""
+    if let host = try row.optionalText(3) {
+      let process = try row.optionalInt32(4).map { ", process \($0)" } ?? ""
+      return "host \(host)\(process)\(since) (\(server))"
     }
-    return nil
+    let address = try row.optionalText(2).map { "a client at \($0)" } ?? "a client on the server's own machine"
+    return "\(address)\(since) (\(server))"
   }
 
   /// Checks the lock from any session of the database. Throws `Lost`.

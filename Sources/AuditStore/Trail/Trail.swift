@@ -36,10 +36,6 @@ package enum Trail {
     try connection.execute("SELECT pg_advisory_xact_lock(\(decisionLock))")
   }
 
-  static func newestHash(on connection: borrowing BlockingConnection) throws(PostgresError) -> String {
-    try connection.execute("SELECT hash FROM night_audit.trail ORDER BY entry_id DESC LIMIT 1").single().text(0)
-  }
-
   /// Covers Apple's answers of a run; other workers may go on asking.
   package static func appendAnswers(run: String, on connection: borrowing BlockingConnection) throws(PostgresError) {
     try connection.execute("SELECT night_audit.cover_answers($1::uuid)", [.text(run)])
@@ -48,10 +44,6 @@ package enum Trail {
   /// Covers the results of tie-outs, in the transaction that wrote some of them.
   package static func appendTieOuts(on connection: borrowing BlockingConnection) throws(PostgresError) {
     try connection.execute("SELECT night_audit.cover_tie_outs()")
-  }
-
-  static func appendAdopted(_ runs: [String], on connection: borrowing BlockingConnection) throws(PostgresError) {
-    try connection.execute("SELECT night_audit.record_adopted($1::text[]::uuid[])", [.textArray(runs.map { $0 })])
   }
 
   /// Records report folders that are about to be removed, and returns them. Folders within the retention that the owner
