@@ -44,7 +44,8 @@ package struct RunRecord: Sendable {
           .text(timeZone), .text(configuration), .bool(isNightly), .text(host), .text(Version.current),
           .int(Int64(ProcessInfo.processInfo.processIdentifier)),
         ])
-      return try connection.execute("SELECT hash FROM night_audit.trail ORDER BY entry_id DESC LIMIT 1").single().text(0)
+      let newest = "SELECT hash FROM night_audit.trail ORDER BY entry_id DESC LIMIT 1"
+      return try connection.execute(newest).single().text(0)
     }
   }
 
