@@ -4,7 +4,7 @@ import Reconciliation
 
 /// The table `evidence` of append-only facts, and the fold of all facts about a transaction.
 package enum EvidenceTable {
-  private static let facts: [TableColumn<TransactionFact>] = [
+  private static let fields: [TableColumn<TransactionFact>] = [
     .text("channel") { $0.channel.rawValue }, .instant("signed_at") { $0.signedDate },
     .text("environment") { $0.environment.rawValue }, .text("transaction_id") { $0.transactionId },
     .text("original_transaction_id") { $0.originalTransactionId },
@@ -33,7 +33,7 @@ package enum EvidenceTable {
     .text("previous_original_transaction_id") { $0.details.previousOriginalTransactionId },
   ]
 
-  private static let factColumns = facts.map(\.name)
+  private static let factColumns = fields.map(\.name)
 
   package static let columns = ["run_id", "as_of", "subject_kind", "subject_id"] + factColumns
 
@@ -84,7 +84,7 @@ package enum EvidenceTable {
     on connection: borrowing BlockingConnection
   ) throws(PostgresError) {
     if facts.isEmpty { return }
-    let (relation, contents) = TableColumn.relation(self.facts, of: facts.map(\.fact))
+    let (relation, contents) = TableColumn.relation(fields, of: facts.map(\.fact))
     let first = contents.count + 1
     try connection.postpone(
       """
@@ -198,12 +198,12 @@ package enum EvidenceTable {
 
   /// SQL for the evidence about a row of `transactions` as JSON text, for `facts(_:)`.
   static func facts(about transaction: String) -> String {
-    let fields = factColumns.map { column in
+    let contents = factColumns.map { column in
       let content = column.hasSuffix("_at") ? "(extract(epoch FROM e.\(column)) * 1000000)::bigint" : "e.\(column)"
       return "'\(column)', (\(content))::text"
     }
     return """
-      (SELECT coalesce(json_agg(json_build_object(\(fields.joined(separator: ", ")))), '[]')::text
+      (SELECT coalesce(json_agg(json_strip_nulls(json_build_object(\(contents.joined(separator: ", "))))), '[]')::text
         FROM night_audit.evidence e
         WHERE e.transaction_id = \(transaction).transaction_id AND e.environment = \(transaction).environment
           AND \(isCredible("e")))
@@ -211,8 +211,8 @@ package enum EvidenceTable {
   }
 
   static func facts(_ text: String) throws(PostgresError) -> [TransactionFact] {
-    let rows: [[String: String?]]
-    do { rows = try JSONDecoder().decode([[String: String?]].self, from: Data(text.utf8)) } catch {
+    let rows: [[String: String]]
+    do { rows = try JSONDecoder().decode([[String: String]].self, from: Data(text.utf8)) } catch {
       throw PostgresError(.unexpectedData, "the evidence beside a transaction is not JSON: \(error)")
     }
     return try rows.map { row throws(PostgresError) in try fact(fields: JSONFields(values: row)) }
@@ -242,9 +242,9 @@ extension PostgresRow: NamedFields {}
 
 private struct JSONFields: NamedFields {
   /// As the server writes them as text.
-  let values: [String: String?]
+  let values: [String: String]
 
-  func optionalText(_ column: String) -> String? { values[column] ?? nil }
+  func optionalText(_ column: String) -> String? { values[column] }
   func optionalBool(_ column: String) -> Bool? { optionalText(column).map { $0 == "true" } }
   func optionalInt32(_ column: String) -> Int32? { optionalText(column).flatMap { Int32($0) } }
   func optionalInt64(_ column: String) -> Int64? { optionalText(column).flatMap { Int64($0) } }
