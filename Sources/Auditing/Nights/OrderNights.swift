@@ -242,9 +242,7 @@ extension OrderNights.DecidedOrder {
     case .bad(let bad): (amount, bundleId) = (nil, bad.bundleId)
     }
   }
-}
 
-extension OrderNights.DecidedOrder {
   /// An invalid row sorts after a valid row of the same ID.
   fileprivate func write(to record: inout RecordBytes) {
     record.put(UInt8(disposition == .badRow ? 1 : 0))
