@@ -144,8 +144,7 @@ CREATE INDEX receipt_checks_due ON night_audit.receipt_checks (due_rank, due_fro
 CREATE INDEX receipt_checks_doubtful ON night_audit.receipt_checks (subject_id)
   WHERE subject_kind = 'receipt' AND outcome IN ('rejected', 'review', 'not_found');
 CREATE INDEX receipt_checks_held ON night_audit.receipt_checks (last_attempt) WHERE held_outcome IS NOT NULL;
-CREATE INDEX receipt_checks_accused ON night_audit.receipt_checks (subject_kind, subject_id)
-  WHERE accused_since IS NOT NULL;
+CREATE INDEX receipt_checks_accused ON night_audit.receipt_checks (subject_kind, subject_id) WHERE accused_since IS NOT NULL;
 CREATE INDEX receipt_checks_gone ON night_audit.receipt_checks (gone_at, subject_id) WHERE gone_at IS NOT NULL;
 
 -- Orders that wait for a look-up. Two orders that state the same transaction id share one row of receipt_checks.
@@ -1013,10 +1012,8 @@ END $$;
 
 -- Triggers ------------------------------------------------------------------------------------------------------------
 
-CREATE TRIGGER told_once BEFORE UPDATE ON night_audit.runs
-  FOR EACH ROW EXECUTE FUNCTION night_audit.guard_run();
-CREATE TRIGGER recorded AFTER INSERT OR UPDATE ON night_audit.runs
-  FOR EACH ROW EXECUTE FUNCTION night_audit.record_run();
+CREATE TRIGGER told_once BEFORE UPDATE ON night_audit.runs FOR EACH ROW EXECUTE FUNCTION night_audit.guard_run();
+CREATE TRIGGER recorded AFTER INSERT OR UPDATE ON night_audit.runs FOR EACH ROW EXECUTE FUNCTION night_audit.record_run();
 DO $$
 DECLARE
   relation text; events text; lock text;
@@ -1089,8 +1086,7 @@ CREATE VIEW night_audit.bi_findings_by_night AS
     SELECT DISTINCT ON (period_until) run_id, period_until, as_of, complete FROM night_audit.runs
     WHERE is_nightly AND complete IS NOT NULL ORDER BY period_until, as_of DESC, started_at DESC) n
   JOIN night_audit.run_findings f USING (run_id);
-COMMENT ON VIEW night_audit.bi_findings_by_night IS
-  'Open findings and the money at stake in them at the end of each night.';
+COMMENT ON VIEW night_audit.bi_findings_by_night IS 'Open findings and the money at stake in them at the end of each night.';
 
 CREATE VIEW night_audit.bi_reported_totals AS
   SELECT r.period_until AS night, r.as_of, d.time_zone, t.*
@@ -1105,8 +1101,7 @@ CREATE VIEW night_audit.bi_receipt_checks AS
       AS country,
     (received_at AT TIME ZONE (SELECT time_zone FROM night_audit.newest_night))::date AS business_day
   FROM night_audit.receipt_checks c;
-COMMENT ON VIEW night_audit.bi_receipt_checks IS
-  'One row for each question to Apple (a receipt or a look-up), with its result.';
+COMMENT ON VIEW night_audit.bi_receipt_checks IS 'One row for each question to Apple (a receipt or a look-up), with its result.';
 
 CREATE VIEW night_audit.bi_lookups AS SELECT * FROM night_audit.lookups;
 COMMENT ON VIEW night_audit.bi_lookups IS 'Orders that wait for the look-up of a transaction ID.';
@@ -1141,8 +1136,7 @@ COMMENT ON VIEW night_audit.bi_claims IS 'The order that each transaction pays.'
 
 CREATE VIEW night_audit.bi_sweeps AS
   SELECT bundle_id, environment, notification_type, swept_until, last_attempt, reason FROM night_audit.sweeps;
-COMMENT ON VIEW night_audit.bi_sweeps IS
-  'How far Apple''s notification history is known, by app and kind of notification.';
+COMMENT ON VIEW night_audit.bi_sweeps IS 'How far Apple''s notification history is known, by app and kind of notification.';
 
 CREATE VIEW night_audit.bi_sweep_gaps AS
   SELECT bundle_id, environment, notification_type, gap_start, gap_end, as_of FROM night_audit.sweep_gaps;
@@ -1169,8 +1163,7 @@ CREATE VIEW night_audit.bi_findings AS
     f.at_stake_unknown, f.due, f.acceptance, f.app, f.country, f.business_day::date AS business_day,
     f.action, f.subscription_expires_at
   FROM night_audit.findings f;
-COMMENT ON VIEW night_audit.bi_findings IS
-  'Every finding of any night, open or closed, with the decisions about it.';
+COMMENT ON VIEW night_audit.bi_findings IS 'Every finding of any night, open or closed, with the decisions about it.';
 
 CREATE VIEW night_audit.bi_finding_events AS SELECT * FROM night_audit.finding_events;
 COMMENT ON VIEW night_audit.bi_finding_events IS
@@ -1180,8 +1173,7 @@ CREATE VIEW night_audit.bi_orders AS
   SELECT DISTINCT ON (order_id) order_id, user_id, product_id, currency, amount, created_at, disposition,
     as_of AS decided_as_of, run_id, app, country, business_day
   FROM night_audit.order_nights ORDER BY order_id, as_of DESC;
-COMMENT ON VIEW night_audit.bi_orders IS
-  'The outcome of each order of the lookback, by the newest complete night.';
+COMMENT ON VIEW night_audit.bi_orders IS 'The outcome of each order of the lookback, by the newest complete night.';
 
 CREATE VIEW night_audit.bi_refunds AS
   SELECT transaction_id, order_id, user_id, product_id, app, country, currency, -refunded AS amount,
@@ -1256,8 +1248,7 @@ CREATE VIEW night_audit.bi_trail AS
   SELECT entry_id, (content::jsonb ->> 'at')::timestamptz AS recorded_at, content::jsonb ->> 'kind' AS kind,
     (content::jsonb ->> 'run')::uuid AS run_id, content::jsonb ->> 'report' AS content, previous, hash
   FROM night_audit.trail;
-COMMENT ON VIEW night_audit.bi_trail IS
-  'The chain of entries over all append-only rows; night-audit verify proves it.';
+COMMENT ON VIEW night_audit.bi_trail IS 'The chain of entries over all append-only rows; night-audit verify proves it.';
 
 -- Comments of the views' columns. A column has the same meaning in every view, except for entries that name a view.
 DO $$
