@@ -534,20 +534,12 @@ import Testing
   private func keep(
     _ night: Int, _ judgements: [Judgement], testUsers: Set<Identifier> = [],
     on connection: borrowing BlockingConnection
-  ) throws -> [ChangeRow] {
-    var figures = NightFigures()
-    return try keep(night, judgements, testUsers: testUsers, figures: &figures, on: connection)
-  }
-
-  private func keep(
-    _ night: Int, _ judgements: [Judgement], testUsers: Set<Identifier> = [], figures: inout NightFigures,
-    on connection: borrowing BlockingConnection
-  ) throws -> [ChangeRow] {
+  ) throws -> (adjusted: [ChangeRow], figures: NightFigures) {
     let orders = OrderNights(isWanted: true, testUsers: testUsers, temporaryDirectory: NSTemporaryDirectory())
     for judgement in judgements { try orders.add(judgement) }
     let asOf = Self.asOf(night)
     let base = night == 0 ? nil : BaseNight(runId: Self.runs[night - 1], asOf: Self.asOf(night - 1), isComplete: true)
-    var adjusted: [ChangeRow] = []
+    var (adjusted, figures) = ([ChangeRow](), NightFigures())
     try connection.transaction { connection in
       try orders.compare(
         with: base, isKept: true, isOfFew: false, asOf: asOf, createdBefore: asOf, lookbackStart: asOf - .days(120),
@@ -557,7 +549,7 @@ import Testing
         Self.record(night), lookbackStart: asOf - .days(120),
         in: ReportDimensions(apps: [:], timeZone: .gmt), on: connection)
     }
-    return adjusted
+    return (adjusted, figures)
   }
 
   private func kept(_ connection: borrowing BlockingConnection) throws -> [String] {
@@ -572,11 +564,12 @@ import Testing
   @Test func duplicateRowsKeepTheirOrdersDisposition() async throws {
     try await withDatabase { connection in
       let order = try Self.order()
-      let word = Self.judged(order).disposition.rawValue
-      #expect(try keep(0, [Self.judged(order)], on: connection) == [])
-      #expect(try keep(1, [Self.repeated(order), Self.judged(order), Self.repeated(order)], on: connection) == [])
+      let (judged, repeated) = (Self.judged(order), Self.repeated(order))
+      #expect(try keep(0, [judged], on: connection).adjusted == [])
+      #expect(try keep(1, [repeated, judged, repeated], on: connection).adjusted == [])
+      let word = judged.disposition.rawValue
       #expect(try kept(connection) == ["1 user 9.90 \(word)"])
-      let adjusted = try keep(2, [Self.repeated(order), Self.repeated(order)], on: connection)
+      let adjusted = try keep(2, [repeated, repeated], on: connection).adjusted
       #expect(adjusted.map(\.before) == [word] && adjusted.map(\.after) == ["bad_row"])
     }
   }
@@ -616,15 +609,14 @@ import Testing
           judging: OrderFacts(order: order, deliveries: [delivery]),
           rules: Rules(asOf: Self.asOf, bundleIds: ["com.example.game"], lookbackStart: Self.asOf - .days(120)))
       }
-      var figures = [NightFigures(), NightFigures(), NightFigures()]
-      _ = try keep(0, [settled(free)], figures: &figures[0], on: connection)
-      _ = try keep(1, [settled(free)], figures: &figures[1], on: connection)
-      _ = try keep(2, [settled(try Self.order())], figures: &figures[2], on: connection)
+      var figures: [NightFigures] = []
+      for (night, order) in [free, free, try Self.order()].enumerated() {
+        figures.append(try keep(night, [settled(order)], on: connection).figures)
+      }
       #expect(figures.map(\.ordersBefore) == [0, 1, 1] && figures.map(\.purchasesBefore) == [0, 1, 1])
       #expect(figures.map(\.otherAmounts.examples) == [[], [], ["order order: 0.00 USD, now 9.90 USD"]])
       #expect(figures.map(\.lostPurchases.examples) == [[], [], ["order order: Settled, now Delivered, not paid"]])
-      var gone = NightFigures()
-      _ = try keep(3, [], figures: &gone, on: connection)
+      let gone = try keep(3, [], on: connection).figures
       #expect(figures.allSatisfy { $0.missingOrders.count == 0 })
       #expect(gone.missingOrders == NightFigures.Sample(count: 1, examples: ["order order"]))
     }
@@ -634,12 +626,12 @@ import Testing
     try await withDatabase { connection in
       var order = try Self.order()
       let word = Self.judged(order).disposition.rawValue
-      #expect(try keep(0, [Self.judged(order)], on: connection) == [])
+      #expect(try keep(0, [Self.judged(order)], on: connection).adjusted == [])
       order.amount = Money(minorUnits: 1_990, currency: order.amount.currency)
-      #expect(try keep(1, [Self.judged(order)], on: connection) == [])
+      #expect(try keep(1, [Self.judged(order)], on: connection).adjusted == [])
       order.userId = "another"
-      #expect(try keep(2, [Self.judged(order)], on: connection) == [])
-      #expect(try keep(3, [Self.judged(order)], on: connection) == [])
+      #expect(try keep(2, [Self.judged(order)], on: connection).adjusted == [])
+      #expect(try keep(3, [Self.judged(order)], on: connection).adjusted == [])
       #expect(try kept(connection) == ["1 user 9.90 \(word)", "2 user 19.90 \(word)", "3 another 19.90 \(word)"])
     }
   }
