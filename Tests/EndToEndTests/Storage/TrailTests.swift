@@ -15,6 +15,7 @@ import Testing
   }
 
   private static let middle = "(SELECT (min(evidence_id) + max(evidence_id)) / 2 FROM night_audit.evidence)"
+  private static let last = "finding_id = (SELECT max(finding_id) FROM findings)"
   private static let lastRow = "night_audit.trail WHERE entry_id > (SELECT max(entry_id) - 2 FROM night_audit.trail)"
   /// Recomputes the hashes of the trail from an entry on, like a knowledgeable attacker.
   private static let rehash = """
@@ -33,159 +34,140 @@ import Testing
   static let tamperings: [Tampering] = [
     Tampering(
       "a refund disappears", "evidence: rows",
-      "UPDATE night_audit.evidence SET revoked_at = NULL, tells_revocation = NOT tells_revocation WHERE evidence_id = \(middle)"
-    ),
+      "UPDATE evidence SET revoked_at = NULL, tells_revocation = NOT tells_revocation WHERE evidence_id = \(middle)"),
     Tampering(
       "a purchase gets another product", "evidence: rows",
-      "UPDATE night_audit.evidence SET product_id = product_id || 'x' WHERE evidence_id = \(middle)"),
-    Tampering(
-      "a fact is removed", "evidence: of rows", "DELETE FROM night_audit.evidence WHERE evidence_id = \(middle)"),
+      "UPDATE evidence SET product_id = product_id || 'x' WHERE evidence_id = \(middle)"),
+    Tampering("a fact is removed", "evidence: of rows", "DELETE FROM evidence WHERE evidence_id = \(middle)"),
     Tampering(
       "the first fact is removed", "evidence: of rows",
-      "DELETE FROM night_audit.evidence WHERE evidence_id = (SELECT min(evidence_id) FROM night_audit.evidence)"),
-    Tampering("all facts are removed", "evidence: of rows", "TRUNCATE night_audit.evidence"),
+      "DELETE FROM evidence WHERE evidence_id = (SELECT min(evidence_id) FROM evidence)"),
+    Tampering("all facts are removed", "evidence: of rows", "TRUNCATE evidence"),
     Tampering(
       "a fact is made up among others", "evidence: row",
-      "CREATE TEMPORARY TABLE e AS SELECT * FROM night_audit.evidence WHERE evidence_id = \(middle); UPDATE e SET evidence_id = -5; INSERT INTO night_audit.evidence OVERRIDING SYSTEM VALUE SELECT * FROM e"
+      "CREATE TEMPORARY TABLE e AS SELECT * FROM evidence WHERE evidence_id = \(middle); UPDATE e SET evidence_id = -5; INSERT INTO evidence OVERRIDING SYSTEM VALUE SELECT * FROM e"
     ),
     Tampering(
       "a fact is made up before all others", "row -9223372036854775808 has an ID that the table never assigns",
-      "CREATE TEMPORARY TABLE e AS SELECT * FROM night_audit.evidence WHERE evidence_id = \(middle); UPDATE e SET evidence_id = -9223372036854775808; INSERT INTO night_audit.evidence OVERRIDING SYSTEM VALUE SELECT * FROM e"
+      "CREATE TEMPORARY TABLE e AS SELECT * FROM evidence WHERE evidence_id = \(middle); UPDATE e SET evidence_id = -9223372036854775808; INSERT INTO evidence OVERRIDING SYSTEM VALUE SELECT * FROM e"
     ),
     Tampering(
       "two facts change places", "evidence: rows",
       """
-      WITH two AS (SELECT min(evidence_id) AS a, min(evidence_id) + 1 AS b FROM night_audit.evidence)
-      UPDATE night_audit.evidence e SET transaction_id = o.transaction_id, recorded_at = o.recorded_at
-      FROM night_audit.evidence o, two WHERE e.evidence_id IN (a, b) AND o.evidence_id IN (a, b)
+      WITH two AS (SELECT min(evidence_id) AS a, min(evidence_id) + 1 AS b FROM evidence)
+      UPDATE evidence e SET transaction_id = o.transaction_id, recorded_at = o.recorded_at
+      FROM evidence o, two WHERE e.evidence_id IN (a, b) AND o.evidence_id IN (a, b)
         AND o.evidence_id <> e.evidence_id
       """),
     Tampering(
       "a fact gets another recording date", "evidence: rows",
-      "UPDATE night_audit.evidence SET recorded_at = recorded_at - interval '1 year' WHERE evidence_id = \(middle)"),
+      "UPDATE evidence SET recorded_at = recorded_at - interval '1 year' WHERE evidence_id = \(middle)"),
     Tampering(
       "an answer gets another outcome", "answers: rows",
-      "UPDATE night_audit.answers SET outcome = 'verified' WHERE answer_id = (SELECT min(answer_id) FROM night_audit.answers WHERE outcome <> 'verified')"
+      "UPDATE answers SET outcome = 'verified' WHERE answer_id = (SELECT min(answer_id) FROM answers WHERE outcome <> 'verified')"
     ),
     Tampering(
       "an answer is removed", "answers: of rows",
-      "DELETE FROM night_audit.answers WHERE answer_id = (SELECT max(answer_id) FROM night_audit.answers)"),
+      "DELETE FROM answers WHERE answer_id = (SELECT max(answer_id) FROM answers)"),
     Tampering(
       "a decision gets another person", "finding_events: rows",
-      "UPDATE night_audit.finding_events SET actor = 'Mallory' WHERE actor IS NOT NULL"),
+      "UPDATE finding_events SET actor = 'Mallory' WHERE actor IS NOT NULL"),
     Tampering(
       "the opening of a finding is removed", "finding_events: of rows",
-      "DELETE FROM night_audit.finding_events WHERE event_id = (SELECT min(event_id) FROM night_audit.finding_events)"),
+      "DELETE FROM finding_events WHERE event_id = (SELECT min(event_id) FROM finding_events)"),
     Tampering(
       "a closing of a finding is inserted", "finding_events: row",
-      "INSERT INTO night_audit.finding_events (event_id, finding_id, as_of, run_id, event) OVERRIDING SYSTEM VALUE SELECT -1, finding_id, as_of, run_id, 'closed' FROM night_audit.finding_events WHERE run_id IS NOT NULL LIMIT 1"
+      "INSERT INTO finding_events (event_id, finding_id, as_of, run_id, event) OVERRIDING SYSTEM VALUE SELECT -1, finding_id, as_of, run_id, 'closed' FROM finding_events WHERE run_id IS NOT NULL LIMIT 1"
     ),
     Tampering(
       "a finding is closed without a decision", "findings: finding",
-      "UPDATE night_audit.findings SET status = 'closed' WHERE finding_id = (SELECT max(finding_id) FROM night_audit.findings)"
-    ),
+      "UPDATE findings SET status = 'closed' WHERE \(last)"),
     Tampering(
-      "a finding gets a closing date", "findings: finding",
-      "UPDATE night_audit.findings SET closed_at = now() WHERE finding_id = (SELECT max(finding_id) FROM night_audit.findings)"
-    ),
-    Tampering(
-      "a finding is removed", "findings: finding",
-      "DELETE FROM night_audit.findings WHERE finding_id = (SELECT max(finding_id) FROM night_audit.findings)"),
-    Tampering("the status becomes open", "findings: finding", "UPDATE night_audit.findings SET status = 'open'"),
-    Tampering(
-      "a finding gets another owner", "findings: finding",
-      "UPDATE night_audit.findings SET owner = 'cfo' WHERE finding_id = (SELECT max(finding_id) FROM night_audit.findings)"
-    ),
+      "a finding gets a closing date", "findings: finding", "UPDATE findings SET closed_at = now() WHERE \(last)"),
+    Tampering("a finding is removed", "findings: finding", "DELETE FROM findings WHERE \(last)"),
+    Tampering("the status becomes open", "findings: finding", "UPDATE findings SET status = 'open'"),
+    Tampering("a finding gets another owner", "findings: finding", "UPDATE findings SET owner = 'cfo' WHERE \(last)"),
     Tampering(
       "a finding gets another age", "findings: finding",
-      "UPDATE night_audit.findings SET first_seen = first_seen - interval '20 days' WHERE finding_id = (SELECT max(finding_id) FROM night_audit.findings)"
-    ),
+      "UPDATE findings SET first_seen = first_seen - interval '20 days' WHERE \(last)"),
     Tampering(
       "a finding gets the lowest severity", "findings: finding",
-      "UPDATE night_audit.findings SET severity = 'minor' WHERE finding_id = (SELECT min(finding_id) FROM night_audit.findings WHERE severity <> 'minor')"
+      "UPDATE findings SET severity = 'minor' WHERE finding_id = (SELECT min(finding_id) FROM findings WHERE severity <> 'minor')"
     ),
-    Tampering("amounts at risk become zero", "findings: finding", "UPDATE night_audit.findings SET at_stake = 0"),
-    Tampering("a finding gets another reason", "findings: finding", "UPDATE night_audit.findings SET reason = 'x'"),
+    Tampering("amounts at risk become zero", "findings: finding", "UPDATE findings SET at_stake = 0"),
+    Tampering("a finding gets another reason", "findings: finding", "UPDATE findings SET reason = 'x'"),
     Tampering(
       "a check is inserted without an answer", "an outcome that no answer gives",
-      "INSERT INTO night_audit.receipt_checks (subject_kind, subject_id, received_at, outcome, answered_at, last_attempt, attempts) VALUES ('receipt', 'forged', now(), 'verified', '2026-11-19Z', '2026-11-19Z', 1)"
+      "INSERT INTO receipt_checks (subject_kind, subject_id, received_at, outcome, answered_at, last_attempt, attempts) VALUES ('receipt', 'forged', now(), 'verified', '2026-11-19Z', '2026-11-19Z', 1)"
     ),
     Tampering(
       "a check gets a later answer date", "an outcome that no answer gives",
-      "UPDATE night_audit.receipt_checks SET answered_at = answered_at + interval '1 hour' WHERE outcome NOT IN ('pending', 'unanswered')"
+      "UPDATE receipt_checks SET answered_at = answered_at + interval '1 hour' WHERE outcome NOT IN ('pending', 'unanswered')"
     ),
-    Tampering("a sign-off is forged", "run_events: rows", "UPDATE night_audit.run_events SET detail = 'Mallory'"),
-    Tampering("a sign-off is removed", "run_events: of rows", "DELETE FROM night_audit.run_events"),
+    Tampering("a sign-off is forged", "run_events: rows", "UPDATE run_events SET detail = 'Mallory'"),
+    Tampering("a sign-off is removed", "run_events: of rows", "DELETE FROM run_events"),
     Tampering(
-      "an incomplete night becomes complete", "runs: run",
-      "UPDATE night_audit.runs SET complete = true, incomplete_reasons = '{}'"),
-    Tampering("a run gets another report digest", "runs: run", "UPDATE night_audit.runs SET content = repeat('0', 64)"),
-    Tampering("a run gets exit status 0", "runs: run", "UPDATE night_audit.runs SET exit_status = 0"),
-    Tampering("a run is removed", "runs: run", "DELETE FROM night_audit.runs"),
+      "an incomplete night becomes complete", "runs: run", "UPDATE runs SET complete = true, incomplete_reasons = '{}'"),
+    Tampering("a run gets another report digest", "runs: run", "UPDATE runs SET content = repeat('0', 64)"),
+    Tampering("a run gets exit status 0", "runs: run", "UPDATE runs SET exit_status = 0"),
+    Tampering("a run is removed", "runs: run", "DELETE FROM runs"),
     Tampering(
       "a run is made up", "runs: run",
-      "INSERT INTO night_audit.runs (run_id, command, as_of, period_since, period_until, time_zone, configuration, is_nightly, host, version) SELECT gen_random_uuid(), command, as_of, period_since, period_until, time_zone, configuration, is_nightly, host, version FROM night_audit.runs"
+      "INSERT INTO runs (run_id, command, as_of, period_since, period_until, time_zone, configuration, is_nightly, host, version) SELECT gen_random_uuid(), command, as_of, period_since, period_until, time_zone, configuration, is_nightly, host, version FROM runs"
     ),
     Tampering(
       "an entry is changed", "is not as it was written",
-      "UPDATE night_audit.trail SET content = replace(content, 'began', 'ended') WHERE content LIKE '%\"began\"%'"),
-    Tampering("an entry is removed", "is missing", "DELETE FROM night_audit.trail WHERE entry_id = 2"),
+      "UPDATE trail SET content = replace(content, 'began', 'ended') WHERE content LIKE '%\"began\"%'"),
+    Tampering("an entry is removed", "is missing", "DELETE FROM trail WHERE entry_id = 2"),
     Tampering("the last entries are removed", "runs: run", "DELETE FROM \(lastRow)"),
-    Tampering("the beginning is removed", "is missing", "DELETE FROM night_audit.trail WHERE entry_id = 1"),
-    Tampering("the whole trail is removed", "its beginning is missing", "TRUNCATE night_audit.trail"),
+    Tampering("the beginning is removed", "is missing", "DELETE FROM trail WHERE entry_id = 1"),
+    Tampering("the whole trail is removed", "its beginning is missing", "TRUNCATE trail"),
     Tampering(
       "entries change places", "is not as it was written",
-      "UPDATE night_audit.trail SET content = (SELECT content FROM night_audit.trail WHERE entry_id = 3) WHERE entry_id = 2"
-    ),
+      "UPDATE trail SET content = (SELECT content FROM trail WHERE entry_id = 3) WHERE entry_id = 2"),
     Tampering(
       "all facts are removed, with a forged entry", "deletes rows that the entry before it does not cover",
       """
-      TRUNCATE night_audit.evidence;
+      TRUNCATE evidence;
       SELECT night_audit.append_trail('released', NULL, '{}', '{"table": "evidence", "before": "2999-01-01"}')
       """),
-    Tampering(
-      "the findings met by runs are removed", "findings_met of run", "DELETE FROM night_audit.findings_met"),
-    Tampering(
-      "an order gets another disposition", "of run", "UPDATE night_audit.order_nights SET disposition = 'in_flight'"),
+    Tampering("the findings met by runs are removed", "findings_met of run", "DELETE FROM findings_met"),
+    Tampering("an order gets another disposition", "of run", "UPDATE order_nights SET disposition = 'in_flight'"),
     Tampering(
       "an order of the night is removed", "of run",
-      "DELETE FROM night_audit.order_nights WHERE order_id = (SELECT order_id FROM night_audit.order_nights ORDER BY created_at DESC LIMIT 1)"
-    ),
+      "DELETE FROM order_nights WHERE order_id = (SELECT order_id FROM order_nights ORDER BY created_at DESC LIMIT 1)"),
     Tampering(
       "a refund of a night is made up", "refund_nights of run",
-      "INSERT INTO night_audit.refund_nights (transaction_id, as_of, run_id) SELECT '1', as_of, run_id FROM night_audit.runs"
-    ),
-    Tampering("the trend is changed", "run_totals of run", "UPDATE night_audit.run_totals SET amount = 0"),
-    Tampering("the reported days are removed", "reported_days of run", "DELETE FROM night_audit.reported_days"),
+      "INSERT INTO refund_nights (transaction_id, as_of, run_id) SELECT '1', as_of, run_id FROM runs"),
+    Tampering("the trend is changed", "run_totals of run", "UPDATE run_totals SET amount = 0"),
+    Tampering("the reported days are removed", "reported_days of run", "DELETE FROM reported_days"),
     Tampering(
       "a dispatch to an unknown target is inserted", "dispatches of run",
-      "INSERT INTO night_audit.dispatches (run_id, target, directory, state) SELECT run_id, 'x', '/x', 'withdrawn' FROM night_audit.runs"
-    ),
+      "INSERT INTO dispatches (run_id, target, directory, state) SELECT run_id, 'x', '/x', 'withdrawn' FROM runs"),
     Tampering(
       "a cursor is moved", "the cursor of REFUND of game is later than what runs read",
-      "INSERT INTO night_audit.sweeps (bundle_id, environment, notification_type, swept_until, last_attempt) VALUES ('game', 'Production', 'REFUND', '2026-11-19Z', '2026-11-20Z')"
+      "INSERT INTO sweeps (bundle_id, environment, notification_type, swept_until, last_attempt) VALUES ('game', 'Production', 'REFUND', '2026-11-19Z', '2026-11-20Z')"
     ),
     Tampering(
       "a history is postponed", "the history of transaction 1 of game is put off to a time later than all runs",
-      "INSERT INTO night_audit.histories (bundle_id, environment, transaction_id, last_attempt) VALUES ('game', 'Production', '1', '2999-01-01Z')"
+      "INSERT INTO histories (bundle_id, environment, transaction_id, last_attempt) VALUES ('game', 'Production', '1', '2999-01-01Z')"
     ),
     Tampering(
       "a view hides findings", "view night_audit.bi_findings_by_night: was defined otherwise",
-      "DROP VIEW night_audit.bi_findings_by_night; CREATE VIEW night_audit.bi_findings_by_night AS SELECT * FROM night_audit.run_findings WHERE severity <> 'critical'"
+      "DROP VIEW bi_findings_by_night; CREATE VIEW bi_findings_by_night AS SELECT * FROM run_findings WHERE severity <> 'critical'"
     ),
     Tampering(
       "a trigger is dropped", "trigger append_only of night_audit.evidence: is missing",
-      "DROP TRIGGER append_only ON night_audit.evidence"),
+      "DROP TRIGGER append_only ON evidence"),
     Tampering(
-      "every role may write", "night_audit.findings: everybody may use it (PUBLIC)",
-      "GRANT ALL ON night_audit.findings TO PUBLIC"),
+      "every role may write", "night_audit.findings: everybody may use it (PUBLIC)", "GRANT ALL ON findings TO PUBLIC"),
     Tampering(
       "an entry names another report of a run", "names another report of run",
-      "SELECT night_audit.append_trail('found', run_id) FROM night_audit.runs; UPDATE night_audit.trail SET content = (content::jsonb || '{\"report\": \"x\"}')::text WHERE content LIKE '%\"found\"%'; \(rehash)"
+      "SELECT night_audit.append_trail('found', run_id) FROM runs; UPDATE trail SET content = (content::jsonb || '{\"report\": \"x\"}')::text WHERE content LIKE '%\"found\"%'; \(rehash)"
     ),
     Tampering(
       "an entry is shortened and all hashes are recomputed", "evidence: row",
-      "UPDATE night_audit.trail SET content = jsonb_set(content::jsonb, '{appended}', '[]')::text WHERE content LIKE '%evidence%'; \(rehash)"
+      "UPDATE trail SET content = jsonb_set(content::jsonb, '{appended}', '[]')::text WHERE content LIKE '%evidence%'; \(rehash)"
     ),
   ]
 
@@ -215,7 +197,8 @@ import Testing
       let copy = "\(name)_\(number)"
       try await shop.executeElsewhere("CREATE DATABASE \(copy) TEMPLATE \(name)")
       let conninfo = shop.conninfo.replacing("dbname=\(name)", with: "dbname=\(copy)")
-      try await shop.execute("SET session_replication_role = replica; \(tampering.sql)", conninfo: conninfo)
+      try await shop.execute(
+        "SET session_replication_role = replica; SET search_path = night_audit; \(tampering.sql)", conninfo: conninfo)
       let result = try await shop.nightAudit("verify", environment: ["NIGHT_AUDIT_DATABASE_URL": conninfo])
       #expect(result.status == 70 && result.output.contains(tampering.found), "\(tampering): \(result)")
       try await shop.executeElsewhere("DROP DATABASE \(copy)")
