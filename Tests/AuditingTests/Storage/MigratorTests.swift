@@ -61,56 +61,44 @@ import Testing
   @Test func changedDefinitionsAreNamedAndRestored() async throws {
     let changes: [(change: String, object: String)] = [
       (
-        "CREATE OR REPLACE VIEW night_audit.bi_findings_by_night AS SELECT * FROM (\(Self.query(of: "bi_findings_by_night"))) v WHERE severity <> 'critical'",
+        "CREATE OR REPLACE VIEW bi_findings_by_night AS SELECT * FROM (\(Self.query(of: "bi_findings_by_night"))) v WHERE severity <> 'critical'",
         "view night_audit.bi_findings_by_night"
       ),
+      ("DROP VIEW bi_runs; CREATE VIEW bi_runs AS SELECT 1 AS run_id", "view night_audit.bi_runs"),
+      ("DROP VIEW connect_reports_current CASCADE", "view night_audit.connect_reports_current"),
+      ("DROP TRIGGER append_only ON trail", "trigger append_only of night_audit.trail"),
+      ("DROP TRIGGER recorded ON runs", "trigger recorded of night_audit.runs"),
+      ("ALTER TABLE runs DISABLE TRIGGER told_once", "trigger told_once of night_audit.runs"),
       (
-        "DROP VIEW night_audit.bi_runs; CREATE VIEW night_audit.bi_runs AS SELECT 1 AS run_id",
-        "view night_audit.bi_runs"
-      ),
-      ("DROP VIEW night_audit.connect_reports_current CASCADE", "view night_audit.connect_reports_current"),
-      ("DROP TRIGGER append_only ON night_audit.trail", "trigger append_only of night_audit.trail"),
-      ("DROP TRIGGER recorded ON night_audit.runs", "trigger recorded of night_audit.runs"),
-      ("ALTER TABLE night_audit.runs DISABLE TRIGGER told_once", "trigger told_once of night_audit.runs"),
-      (
-        "DROP TRIGGER append_only ON night_audit.answers; CREATE TRIGGER append_only BEFORE DELETE ON night_audit.answers FOR EACH ROW EXECUTE FUNCTION night_audit.refuse_change()",
+        "DROP TRIGGER append_only ON answers; CREATE TRIGGER append_only BEFORE DELETE ON answers FOR EACH ROW EXECUTE FUNCTION refuse_change()",
         "trigger append_only of night_audit.answers"
       ),
-      ("DROP TRIGGER no_truncate ON night_audit.evidence_first", "trigger no_truncate of night_audit.evidence_first"),
+      ("DROP TRIGGER no_truncate ON evidence_first", "trigger no_truncate of night_audit.evidence_first"),
       (
-        "CREATE OR REPLACE FUNCTION night_audit.refuse_change() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'",
+        "CREATE OR REPLACE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'",
         "function night_audit.refuse_change()"
       ),
-      (
-        "ALTER FUNCTION night_audit.write_run(uuid, jsonb) SECURITY INVOKER",
-        "function night_audit.write_run(uuid,jsonb)"
-      ),
-      (
-        "ALTER FUNCTION night_audit.write_run(uuid, jsonb) RESET search_path",
-        "function night_audit.write_run(uuid,jsonb)"
-      ),
-      (
-        "ALTER FUNCTION night_audit.cover_answers(uuid) SET client_encoding = 'LATIN1'",
-        "function night_audit.cover_answers(uuid)"
-      ),
-      ("DROP FUNCTION night_audit.record_adopted(uuid[])", "function night_audit.record_adopted(uuid[])"),
+      ("ALTER FUNCTION write_run(uuid, jsonb) SECURITY INVOKER", "function night_audit.write_run(uuid,jsonb)"),
+      ("ALTER FUNCTION write_run(uuid, jsonb) RESET search_path", "function night_audit.write_run(uuid,jsonb)"),
+      ("ALTER FUNCTION cover_answers(uuid) SET client_encoding = 'LATIN1'", "function night_audit.cover_answers(uuid)"),
+      ("DROP FUNCTION record_adopted(uuid[])", "function night_audit.record_adopted(uuid[])"),
       ("GRANT ALL ON ALL TABLES IN SCHEMA night_audit TO PUBLIC", "night_audit.findings"),
-      ("GRANT UPDATE (status) ON night_audit.findings TO PUBLIC", "night_audit.findings"),
+      ("GRANT UPDATE (status) ON findings TO PUBLIC", "night_audit.findings"),
       ("GRANT CREATE ON SCHEMA night_audit TO PUBLIC", "schema night_audit"),
-      ("GRANT UPDATE, TRUNCATE ON night_audit.evidence TO night_audit_reader", "night_audit.evidence"),
-      ("GRANT INSERT ON night_audit.trail TO night_audit_reader", "night_audit.trail"),
-      ("GRANT INSERT ON night_audit.evidence TO night_audit_writer", "night_audit.evidence"),
-      ("GRANT UPDATE (revoked_at) ON night_audit.evidence TO night_audit_writer", "night_audit.evidence"),
-      ("GRANT UPDATE ON night_audit.evidence_first TO night_audit_writer", "night_audit.evidence_first"),
-      ("GRANT INSERT (started_at) ON night_audit.runs TO night_audit_writer", "night_audit.runs"),
-      ("GRANT INSERT (run_id) ON night_audit.runs TO night_audit_reader", "night_audit.runs"),
-      ("GRANT UPDATE (at_stake) ON night_audit.findings TO night_audit_reader", "night_audit.findings"),
+      ("GRANT UPDATE, TRUNCATE ON evidence TO night_audit_reader", "night_audit.evidence"),
+      ("GRANT INSERT ON trail TO night_audit_reader", "night_audit.trail"),
+      ("GRANT INSERT ON evidence TO night_audit_writer", "night_audit.evidence"),
+      ("GRANT UPDATE (revoked_at) ON evidence TO night_audit_writer", "night_audit.evidence"),
+      ("GRANT UPDATE ON evidence_first TO night_audit_writer", "night_audit.evidence_first"),
+      ("GRANT INSERT (started_at) ON runs TO night_audit_writer", "night_audit.runs"),
+      ("GRANT INSERT (run_id) ON runs TO night_audit_reader", "night_audit.runs"),
+      ("GRANT UPDATE (at_stake) ON findings TO night_audit_reader", "night_audit.findings"),
       ("GRANT CREATE ON SCHEMA night_audit TO night_audit_writer", "schema night_audit"),
       (
-        "GRANT EXECUTE ON FUNCTION night_audit.write_run(uuid, jsonb) TO night_audit_reader",
+        "GRANT EXECUTE ON FUNCTION write_run(uuid, jsonb) TO night_audit_reader",
         "function night_audit.write_run(uuid,jsonb)"
       ),
-      ("ALTER TABLE night_audit.findings ENABLE ROW LEVEL SECURITY", "night_audit.findings"),
+      ("ALTER TABLE findings ENABLE ROW LEVEL SECURITY", "night_audit.findings"),
     ]
     let database = try await PrivatePostgres.shared().createDatabase()
     try await withBlockingThread { scope in
@@ -118,7 +106,7 @@ import Testing
       #expect(try Migrator.migrate(connection) == ["1 schema"])
       #expect(try SchemaDefinitions().differences(connection) == [])
       for (change, object) in changes {
-        try connection.executeScript(change)
+        try connection.executeScript("SET search_path = night_audit; \(change); RESET search_path")
         let found = try SchemaDefinitions().differences(connection)
         #expect(found.contains { $0.object == object }, "\(change): \(found)")
         let restored = try Migrator.migrate(connection)
