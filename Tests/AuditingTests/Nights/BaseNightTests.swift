@@ -25,19 +25,26 @@ import Testing
     await session.close()
   }
 
+  /// A manual run has no report in the report directory.
   @discardableResult
   private static func make(
-    _ day: String, _ hours: Int64, isComplete: Bool = true, on connection: borrowing BlockingConnection
+    _ day: String, _ hours: Int64, to until: String? = nil, isComplete: Bool = true, isNightly: Bool = true,
+    isMet: Bool = true, on connection: borrowing BlockingConnection
   ) throws -> String {
     let run = try connection.execute(
       """
       INSERT INTO night_audit.runs (run_id, command, as_of, period_since, period_until, time_zone, configuration,
         is_nightly, host, version, complete, publication, directory, content, orders_read)
-      VALUES (gen_random_uuid(), 'run', $1, $2::text::date, $2::text::date, 'UTC', '', true, 'h', '1', $3, 'published',
-        '/reports/' || $2::text, 'digest', 0)
+      SELECT gen_random_uuid(), 'run', $1, $2::date, $3::date, 'UTC', '', $4, 'h', '1', $5, 'published',
+        CASE WHEN $4 THEN '/reports/' || $2 END, CASE WHEN $4 THEN 'digest' END, CASE WHEN $4 THEN 0 END
       RETURNING run_id::text
-      """, [.timestamp((asOf + .hours(hours)).microseconds), .text(day), .bool(isComplete)]
+      """,
+      [
+        .timestamp((asOf + .hours(hours)).microseconds), .text(day), .text(until ?? day), .bool(isNightly),
+        .bool(isComplete),
+      ]
     ).single().text(0)
+    if !isMet { return run }
     try connection.execute(
       "INSERT INTO night_audit.findings_met (run_id, as_of) VALUES ($1::uuid, $2)",
       [.text(run), .timestamp((asOf + .hours(hours)).microseconds)])
@@ -58,13 +65,7 @@ import Testing
       let again = Self.asOf + .hours(31)
       #expect(try Self.base(again, "2026-11-19", connection) == nil)
       #expect(try PublishedReport.last(before: again, day: "2026-11-20", on: connection) == Self.asOf)
-      try connection.execute(
-        """
-        INSERT INTO night_audit.runs (run_id, command, as_of, period_since, period_until, time_zone, configuration,
-          is_nightly, host, version, complete, publication)
-        SELECT gen_random_uuid(), 'run', as_of + interval '1 hour', period_since, period_until, 'UTC', '', false, 'h', '1',
-          true, 'published' FROM night_audit.runs ORDER BY as_of DESC LIMIT 1
-        """)
+      try Self.make("2026-11-19", 32, isNightly: false, isMet: false, on: connection)
       #expect(try PublishedReport.last(before: next, day: day, on: connection) == Self.asOf + .hours(31))
       try connection.execute(
         """
@@ -233,19 +234,7 @@ import Testing
       #expect(try Self.uncovered("2026-11-21", connection) == ["2026-11-18", "2026-11-19", "2026-11-20"])
       #expect(try Self.uncovered("2027-01-01", connection) == ["2026-11-18", "2026-11-19", "2026-11-20"])
       for isOfEverything in [false, true] {
-        let report = try connection.execute(
-          """
-          INSERT INTO night_audit.runs (run_id, command, as_of, period_since, period_until, time_zone, configuration,
-            is_nightly, host, version, complete, publication)
-          VALUES (gen_random_uuid(), 'run', $1, '2026-11-19', '2026-11-19', 'UTC', '', false, 'h', '1', true, 'published')
-          RETURNING run_id::text
-          """, [.timestamp(Self.asOf.microseconds)]
-        ).single().text(0)
-        if isOfEverything {
-          try connection.execute(
-            "INSERT INTO night_audit.findings_met (run_id, as_of) VALUES ($1::uuid, $2)",
-            [.text(report), .timestamp(Self.asOf.microseconds)])
-        }
+        try Self.make("2026-11-19", 0, isNightly: false, isMet: isOfEverything, on: connection)
         let told = try Self.uncovered("2026-11-21", connection)
         #expect(told == (isOfEverything ? ["2026-11-18", "2026-11-20"] : ["2026-11-18", "2026-11-19", "2026-11-20"]))
       }
@@ -255,16 +244,7 @@ import Testing
   @Test func aReportCoversOnlyDaysThatHaveEnded() async throws {
     try await with([("2026-11-14", -120)]) { connection throws in
       for (since, until) in [("2026-11-01", "2026-11-30"), ("2026-11-15", "2026-11-15"), ("2026-11-17", "2026-11-17")] {
-        try connection.execute(
-          """
-          WITH report AS (
-            INSERT INTO night_audit.runs (run_id, command, as_of, period_since, period_until, time_zone, configuration,
-              is_nightly, host, version, complete, publication)
-            VALUES (gen_random_uuid(), 'run', $1, $2::text::date, $3::text::date, 'UTC', '', false, 'h', '1', true,
-              'published')
-            RETURNING run_id, as_of)
-          INSERT INTO night_audit.findings_met (run_id, as_of) SELECT run_id, as_of FROM report
-          """, [.timestamp((Self.asOf - .hours(113)).microseconds), .text(since), .text(until)])
+        try Self.make(since, -113, to: until, isNightly: false, on: connection)
         let told = try Self.uncovered("2026-11-19", connection)
         #expect(told == ["2026-11-15", "2026-11-16", "2026-11-17", "2026-11-18"], "\(since) to \(until)")
       }
