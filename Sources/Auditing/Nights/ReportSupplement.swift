@@ -27,8 +27,8 @@ package struct ReportSupplement: Sendable {
       SELECT \(StoredFinding.columns) FROM night_audit.findings f
       WHERE f.kind = $1 AND f.opened_at <= $2 AND (f.closed_at IS NULL OR f.closed_at > $2) ORDER BY f.finding_id
       """, [.text(FindingKind.unreportedByShop.rawValue), .timestamp(asOf.microseconds)])
-    let open = try rows.compactMap { row throws(PostgresError) in try StoredFinding(row) }
-    return findings(beside: open.map(\.reported.finding))
+    let open = try rows.map { row throws(PostgresError) in try StoredFinding(row)?.reported.finding }
+    return findings(beside: open.compactMap(\.self))
   }
 
   /// Undecided open findings stay as reported, because a missing report closes nothing.
