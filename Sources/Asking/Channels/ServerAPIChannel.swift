@@ -1,4 +1,5 @@
 import AppStore
+import AuditStore
 import Reconciliation
 import Run
 import Settings
