@@ -191,12 +191,15 @@ let package = Package(
         .product(name: "X509", package: "swift-certificates"),
       ], path: "Tests/app-store-simulator", swiftSettings: strict),
     .target(name: "TestSupport", dependencies: ["Postgres"], path: "Tests/TestSupport", swiftSettings: strict),
+    .target(
+      name: "ShopDatabases", dependencies: ["AuditStore", "Postgres", "SalesStore", "TestSupport"],
+      path: "Tests/ShopDatabases", swiftSettings: strict),
     .testTarget(name: "PostgresTests", dependencies: ["Postgres", "TestSupport"], swiftSettings: strict),
     .testTarget(name: "SpreadsheetTests", dependencies: ["Spreadsheet", "TestSupport"], swiftSettings: strict),
     .testTarget(
       name: "TieOutTests",
       dependencies: [
-        "AppStore", "AuditStore", "Gzip", "Postgres", "Reconciliation", "TestSupport", "TieOut",
+        "AppStore", "AuditStore", "Gzip", "Postgres", "Reconciliation", "ShopDatabases", "TestSupport", "TieOut",
         .product(name: "Logging", package: "swift-log"),
       ], swiftSettings: strict),
     .target(
@@ -237,6 +240,7 @@ let package = Package(
       name: "AskingTests",
       dependencies: [
         "AppStore", "Asking", "AuditStore", "Postgres", "Reconciliation", "Run", "SalesStore", "Settings",
+        "ShopDatabases",
         "TestSupport",
         .product(name: "Logging", package: "swift-log"),
       ], swiftSettings: strict),
@@ -252,14 +256,14 @@ let package = Package(
       name: "AuditingTests",
       dependencies: [
         "AppStore", "Asking", "AuditStore", "Auditing", "NightAudit", "Postgres", "Publishing", "Reconciliation",
-        "Reporting", "Run", "SalesStore", "SampleWorlds", "Settings", "Streams", "TestSupport",
+        "Reporting", "Run", "SalesStore", "SampleWorlds", "Settings", "ShopDatabases", "Streams", "TestSupport",
         .product(name: "Logging", package: "swift-log"),
       ], swiftSettings: strict),
     .testTarget(
       name: "NightAuditTests",
       dependencies: [
         "NightAudit", "AppStore", "Auditing", "AuditStore", "Postgres", "Publishing", "Reconciliation", "Reporting",
-        "Run", "SalesStore", "Settings", "Spreadsheet", "TestSupport", "TieOut",
+        "Run", "SalesStore", "Settings", "ShopDatabases", "Spreadsheet", "TestSupport", "TieOut",
         .product(name: "Crypto", package: "swift-crypto"),
         .product(name: "Logging", package: "swift-log"),
       ], swiftSettings: strict),

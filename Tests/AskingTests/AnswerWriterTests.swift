@@ -2,6 +2,8 @@ import AppStore
 import Postgres
 import Reconciliation
 import Settings
+import ShopDatabases
+import TestSupport
 import Testing
 
 @testable import Asking

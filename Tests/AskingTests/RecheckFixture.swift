@@ -3,6 +3,7 @@ import Logging
 import Postgres
 import Reconciliation
 import Settings
+import ShopDatabases
 import Synchronization
 import TestSupport
 
@@ -20,15 +21,11 @@ struct RecheckFixture {
 
   /// - Parameter apps: Bundle IDs; all of them use the App Store Server API.
   init(apps: [String] = ["com.example.game"]) async throws {
-    settings.databaseURL = try await PrivatePostgres.shared().createDatabase()
+    settings.databaseURL = try await PrivatePostgres.shopDatabase()
     settings.apps = apps.map { Settings.App(name: $0, bundleId: $0) }
     settings.channel = .serverApi
     settings.concurrency = 4
     session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit tests")
-    try await session.withConnection { connection in
-      try SalesSchema.create("sales", connection)
-      _ = try Migrator.migrate(connection)
-    }
   }
 
   /// Adds an order for each number, which states the number as its transaction ID.

@@ -4,6 +4,7 @@ import Postgres
 import Reconciliation
 import Reporting
 import Settings
+import ShopDatabases
 import TestSupport
 
 @testable import Asking
@@ -45,7 +46,7 @@ extension CrowdedShop {
     if let database {
       settings.databaseURL = database
     } else {
-      settings.databaseURL = try await PrivatePostgres.shared().createDatabase()
+      settings.databaseURL = try await PrivatePostgres.shopDatabase()
     }
     settings.apps = [Settings.App(name: "game", bundleId: Self.bundle)]
     settings.channel = .verifyReceipt
@@ -56,9 +57,11 @@ extension CrowdedShop {
     settings.reportDirectory = reports
     settings.formats = [.csv]
     let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit tests")
-    try await session.withConnection { connection in
-      try SalesSchema.create("sales", connection)
-      _ = try Migrator.migrate(connection)
+    if database != nil {
+      try await session.withConnection { connection in
+        try SalesSchema.create("sales", connection)
+        _ = try Migrator.migrate(connection)
+      }
     }
     try await session.executeScript(shops.map { $0.world.salesRows() }.joined(separator: "\n"))
     let connect: @Sendable () async throws -> PostgresSession = { [url = settings.databaseURL] in

@@ -1,5 +1,6 @@
 import Foundation
 import Postgres
+import Synchronization
 
 /// A private Postgres cluster in a temporary directory, reachable by Unix socket only. It is removed when the process
 /// that started it ends, even if that is killed.
@@ -14,6 +15,7 @@ package final class PrivatePostgres: Sendable {
   private let watchdog: Watchdog
   /// The port of its socket, and of loopback if it has a certificate.
   package let port: Int
+  private let templates = Mutex<[String: Task<String, any Error>]>([:])
 
   private static let sharedStart = Task { try await start() }
 
@@ -114,6 +116,25 @@ package final class PrivatePostgres: Sendable {
     try await session.execute("CREATE DATABASE \(PostgresIdentifier(name).sql) TEMPLATE template0 \(rules)")
     await session.close()
     return conninfo(database: name)
+  }
+
+  /// Copies the template database `name`, which `fill` fills before the first copy. A copy takes a tenth of the time of
+  /// our migrations.
+  package func createDatabase(
+    like name: String, fill: @escaping @Sendable (_ conninfo: String) async throws -> Void
+  ) async throws -> String {
+    let template = templates.withLock { templates in
+      let template =
+        templates[name]
+        ?? Task {
+          let conninfo = try await self.createDatabase()
+          try await fill(conninfo)
+          return conninfo
+        }
+      templates[name] = template
+      return template
+    }
+    return try await copyDatabase(try await template.value)
   }
 
   /// Copies a database and returns the connection string of the copy. Its sessions must be about to end.

@@ -1,5 +1,8 @@
 import AuditStore
 import Reconciliation
+import SalesStore
+import ShopDatabases
+import TestSupport
 import Testing
 
 @testable import Asking

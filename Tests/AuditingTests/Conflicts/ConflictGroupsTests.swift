@@ -7,6 +7,7 @@ import Reporting
 import Run
 import SalesStore
 import Settings
+import ShopDatabases
 import TestSupport
 import Testing
 
@@ -91,12 +92,8 @@ import Testing
 
   /// Each round has four orders: the owner, two others that claim its purchase, and an unrelated one.
   private func load() async throws -> String {
-    let database = try await PrivatePostgres.shared().createDatabase()
+    let database = try await PrivatePostgres.shopDatabase()
     let session = try await PostgresSession.connect(database, applicationName: "night-audit tests")
-    try await session.withConnection { connection in
-      try SalesSchema.create("sales", connection)
-      _ = try Migrator.migrate(connection)
-    }
     for round in Self.rounds {
       for (place, names) in [("owner", true), ("second", true), ("silent", false), ("alone", false)] {
         try await session.execute(

@@ -6,6 +6,7 @@ import Reporting
 import Run
 import SalesStore
 import Settings
+import ShopDatabases
 import TestSupport
 import Testing
 
@@ -25,15 +26,11 @@ import Testing
     let directory = FileManager.default.temporaryDirectory.appendingPathComponent("lists-\(UUID().uuidString)")
     defer { try? FileManager.default.removeItem(at: directory) }
     var settings = Settings()
-    settings.databaseURL = try await PrivatePostgres.shared().createDatabase()
+    settings.databaseURL = try await PrivatePostgres.shopDatabase()
     settings.apps = [Settings.App(name: "game", bundleId: "com.example.game")]
     settings.holdShare = .whole
     settings.formats = [.csv]
     let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit tests")
-    try await session.withConnection { connection in
-      try SalesSchema.create("sales", connection)
-      _ = try Migrator.migrate(connection)
-    }
     try await session.executeScript(
       """
       INSERT INTO sales.orders (order_id, user_id, product_id, quantity, amount, currency, status, created_at, updated_at)

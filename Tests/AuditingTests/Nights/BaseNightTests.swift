@@ -2,6 +2,7 @@ import Foundation
 import Postgres
 import Reconciliation
 import Reporting
+import ShopDatabases
 import TestSupport
 import Testing
 
@@ -15,10 +16,9 @@ import Testing
   private func with(
     _ nights: [(day: String, hours: Int64)], _ body: @Sendable (borrowing BlockingConnection) throws -> Void
   ) async throws {
-    let conninfo = try await PrivatePostgres.shared().createDatabase()
+    let conninfo = try await PrivatePostgres.storeDatabase()
     let session = try await PostgresSession.connect(conninfo, applicationName: "night-audit tests")
     try await session.withConnection { connection in
-      _ = try Migrator.migrate(connection)
       for (day, hours) in nights { try Self.make(day, hours, on: connection) }
       try body(connection)
     }

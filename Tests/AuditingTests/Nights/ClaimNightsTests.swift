@@ -3,6 +3,7 @@ import Postgres
 import Reconciliation
 import Reporting
 import Settings
+import ShopDatabases
 import Streams
 import TestSupport
 import Testing
@@ -425,17 +426,13 @@ struct ShopRows {
   func audited() async throws -> Night {
     let folder = try TemporaryFolder()
     var settings = Settings()
-    settings.databaseURL = try await PrivatePostgres.shared().createDatabase()
+    settings.databaseURL = try await PrivatePostgres.shopDatabase()
     settings.apps = [Settings.App(name: "game", bundleId: CrowdedShop.bundle)]
     settings.channel = .verifyReceipt
     settings.reportDirectory = "/nonexistent"
     settings.formats = [.csv]
     settings.holdShare = .whole
     let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit tests")
-    try await session.withConnection { connection in
-      try SalesSchema.create("sales", connection)
-      _ = try Migrator.migrate(connection)
-    }
     try await session.executeScript(script)
     await session.close()
     let whole = try await PartsTests.report(settings, folder.path("whole"), partition: AuditPartition())

@@ -1,5 +1,6 @@
 import Postgres
 import Reconciliation
+import ShopDatabases
 import TestSupport
 import Testing
 
@@ -52,10 +53,9 @@ import Testing
   }
 
   @Test func decisionsOfPeopleSinceThePreviousReportAreCountedByType() async throws {
-    let conninfo = try await PrivatePostgres.shared().createDatabase()
+    let conninfo = try await PrivatePostgres.storeDatabase()
     let session = try await PostgresSession.connect(conninfo, applicationName: "night-audit tests")
     try await session.withConnection { connection in
-      _ = try Migrator.migrate(connection)
       let events: [(id: String, hours: Int64, event: String, detail: String?, actor: String?)] = [
         ("a1", 1, "status", "acknowledged", "anna"), ("a1", 2, "owner", "ops", "anna"),
         ("a2", 2, "status", "acknowledged", "anna"), ("a2", 3, "status", "accepted", "anna"),

@@ -4,6 +4,7 @@ import Publishing
 import Reconciliation
 import Reporting
 import Settings
+import ShopDatabases
 import Streams
 import TestSupport
 import Testing
@@ -18,10 +19,9 @@ import Testing
   private static let runs = ["a", "b", "c", "d"].map { "6f0e7a52-6f0d-4a3b-9c50-0e2a5b1c7d1\($0)" }
 
   private func withDatabase(_ body: @escaping @Sendable (borrowing BlockingConnection) throws -> Void) async throws {
-    let url = try await PrivatePostgres.shared().createDatabase()
+    let url = try await PrivatePostgres.storeDatabase()
     try await withBlockingThread { scope in
       let connection = try scope.connect(url, applicationName: "night-audit tests")
-      _ = try Migrator.migrate(connection)
       for (night, run) in Self.runs.enumerated() {
         try connection.execute(
           """

@@ -4,6 +4,7 @@ import Postgres
 import Reconciliation
 import Reporting
 import Settings
+import ShopDatabases
 import TestSupport
 import Testing
 
@@ -22,7 +23,7 @@ import Testing
     let directory = FileManager.default.temporaryDirectory.appendingPathComponent("fed-\(UUID().uuidString)").path
     defer { try? FileManager.default.removeItem(atPath: directory) }
     var settings = Settings()
-    settings.databaseURL = try await PrivatePostgres.shared().createDatabase()
+    settings.databaseURL = try await PrivatePostgres.shopDatabase()
     settings.apps = [Settings.App(name: "game", bundleId: CrowdedShop.bundle)]
     settings.channel = .verifyReceipt
     settings.reportDirectory = directory
@@ -30,10 +31,6 @@ import Testing
     settings.holdShare = .whole
     settings.reviewWindows = [try Period(since: "2026-11-10", until: "2026-11-10", in: settings.timeZone)]
     let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit tests")
-    try await session.withConnection { connection in
-      try SalesSchema.create("sales", connection)
-      _ = try Migrator.migrate(connection)
-    }
     try await store(FactPairs(session: session))
     await session.close()
     let report = try await CrowdedShop.audit(settings, Self.asOf, directory + "/report")

@@ -5,6 +5,7 @@ import Reconciliation
 import Reporting
 import SalesStore
 import Settings
+import ShopDatabases
 import TestSupport
 import Testing
 
@@ -17,14 +18,10 @@ import Testing
   @Test func theRefundListAgreesWithTheOrders() async throws {
     let folder = try TemporaryFolder()
     var settings = Settings()
-    settings.databaseURL = try await PrivatePostgres.shared().createDatabase()
+    settings.databaseURL = try await PrivatePostgres.shopDatabase()
     settings.apps = [Settings.App(name: "game", bundleId: CrowdedShop.bundle)]
     settings.formats = [.csv]
     let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit tests")
-    try await session.withConnection { connection in
-      try SalesSchema.create("sales", connection)
-      _ = try Migrator.migrate(connection)
-    }
     // An order with its goods, one whose goods were taken back, and one marked `refunded` with its goods.
     try await session.executeScript(
       """

@@ -2,6 +2,7 @@ import Foundation
 import Postgres
 import Reconciliation
 import Run
+import ShopDatabases
 import TestSupport
 import Testing
 
@@ -92,13 +93,12 @@ import Testing
 
   @Test("A refund that was replaced or withdrawn later is read in its state at the as-of")
   func laterRefundStatementsAreHidden() async throws {
-    let url = try await PrivatePostgres.shared().createDatabase()
+    let url = try await PrivatePostgres.storeDatabase()
     let session = try await PostgresSession.connect(url, applicationName: "night-audit tests")
     let lives = (1...4).reduce(into: [[[Word]]]()) { lives, _ in
       lives.append((lives.last ?? [[]]).flatMap { life in Word.allCases.map { life + [$0] } })
     }.joined().enumerated().map { Self.facts($1, of: "T\($0)") }
     try await session.withConnection { connection in
-      _ = try Migrator.migrate(connection)
       try EvidenceTable.append(
         lives.joined().map { (subject: nil, fact: $0) }, runId: UUID().uuidString, asOf: Self.start, on: connection)
       let records = lives.compactMap { TransactionRecord.folding($0) }

@@ -1,6 +1,7 @@
 import Postgres
 import Reconciliation
 import Settings
+import ShopDatabases
 import TestSupport
 import Testing
 
@@ -65,11 +66,10 @@ import Testing
     _ sales: [Sale], channel: Settings.Channel = .serverApi, unswept: SweptType? = nil
   ) async throws -> [String: FeedCoverage] {
     var settings = Settings()
-    settings.databaseURL = try await PrivatePostgres.shared().createDatabase()
+    settings.databaseURL = try await PrivatePostgres.storeDatabase()
     settings.apps = [Settings.App(name: "game", bundleId: Self.bundle)]
     settings.channel = channel
     let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit tests")
-    try await session.withConnection { _ = try Migrator.migrate($0) }
     try await session.execute(
       """
       INSERT INTO night_audit.sweeps (bundle_id, environment, notification_type, swept_until, last_attempt)

@@ -2,6 +2,7 @@ import Foundation
 import Postgres
 import Reconciliation
 import Settings
+import ShopDatabases
 import TestSupport
 import Testing
 
@@ -13,9 +14,8 @@ import Testing
 /// IDs compare byte by byte, whatever the collation, because merge joins depend on it.
 @Suite struct CollationTests {
   @Test func everyTextComparisonNamesItsCollation() async throws {
-    let url = try await PrivatePostgres.shared().createDatabase()
+    let url = try await PrivatePostgres.storeDatabase()
     let session = try await PostgresSession.connect(url, applicationName: "night-audit tests")
-    _ = try await session.withConnection { try Migrator.migrate($0) }
     let otherwise = try await session.execute(
       """
       SELECT coalesce(string_agg(format('%s.%s %s', c.relname, a.attname, l.collname), ', ' ORDER BY 1), '')

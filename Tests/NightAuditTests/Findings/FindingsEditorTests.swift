@@ -3,6 +3,7 @@ import Postgres
 import Reconciliation
 import Reporting
 import Settings
+import ShopDatabases
 import Synchronization
 import TestSupport
 import Testing
@@ -17,9 +18,8 @@ import Testing
   /// Runs `body` with ten findings, `a0…` to `a9…`, first seen 0 to 9 days ago.
   private func withFindings(_ body: (PostgresSession, FindingsEditor) async throws -> Void) async throws {
     var settings = Settings()
-    settings.databaseURL = try await PrivatePostgres.shared().createDatabase()
+    settings.databaseURL = try await PrivatePostgres.storeDatabase()
     let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit tests")
-    try await session.withConnection { _ = try Migrator.migrate($0) }
     try await session.execute(
       """
       INSERT INTO night_audit.findings (finding_id, kind, severity, subject_kind, subject, order_id, user_id, currency, amount,

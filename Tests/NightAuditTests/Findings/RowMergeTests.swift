@@ -1,6 +1,7 @@
 import Postgres
 import Reconciliation
 import Reporting
+import ShopDatabases
 import Spreadsheet
 import TestSupport
 import Testing
@@ -14,10 +15,9 @@ import Testing
   private static let finding = String(repeating: "a", count: 32)
 
   private func withFinding(_ body: @escaping @Sendable (borrowing BlockingConnection) throws -> Void) async throws {
-    let url = try await PrivatePostgres.shared().createDatabase()
+    let url = try await PrivatePostgres.storeDatabase()
     try await withBlockingThread { scope in
       let connection = try scope.connect(url, applicationName: "night-audit tests")
-      _ = try Migrator.migrate(connection)
       try connection.execute(
         """
         INSERT INTO night_audit.findings (finding_id, kind, severity, subject_kind, subject, reason, first_seen, opened_at,

@@ -3,6 +3,7 @@ import Foundation
 import Logging
 import Postgres
 import Reconciliation
+import ShopDatabases
 import TestSupport
 import Testing
 
@@ -18,11 +19,10 @@ struct TieOutRunTests {
     let folder: String
 
     init() async throws {
-      conninfo = try await PrivatePostgres.shared().createDatabase()
+      conninfo = try await PrivatePostgres.storeDatabase()
       folder = FileManager.default.temporaryDirectory.appendingPathComponent("tie-out-\(UUID().uuidString)").path
       try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
       try await withConnection { connection in
-        _ = try Migrator.migrate(connection)
         try connection.executeScript(
           """
           CREATE SCHEMA sales;
