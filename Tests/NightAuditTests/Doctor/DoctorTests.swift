@@ -24,7 +24,6 @@ struct DoctorTests {
 
   private static let auditor = """
     DO $$ BEGIN CREATE ROLE auditor LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$;
-    ALTER ROLE auditor NOSUPERUSER CONNECTION LIMIT -1; ALTER ROLE auditor RESET ALL;
     GRANT USAGE ON SCHEMA sales, night_audit TO auditor; GRANT SELECT ON ALL TABLES IN SCHEMA sales TO auditor;
     GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA night_audit TO auditor;
     GRANT USAGE ON ALL SEQUENCES IN SCHEMA night_audit TO auditor;
@@ -38,16 +37,20 @@ struct DoctorTests {
 
   /// Examines the databases after `change`, in which `{database}` is a placeholder for the database's name.
   private func diagnoses(_ change: String) async throws -> [Diagnosis] {
-    let conninfo = try await PrivatePostgres.shared().createDatabase()
+    let conninfo = try await PrivatePostgres.shared().createDatabase(like: "doctor") { conninfo in
+      try await withBlockingThread { scope in
+        let owner = try scope.connect(conninfo, applicationName: "tests")
+        try SalesSchema.create("sales", owner)
+        _ = try Migrator.migrate(owner)
+        try owner.executeScript(Self.sound + Self.auditor)
+        // Makes the role a writer.
+        _ = try Migrator.migrate(owner)
+      }
+    }
     try await withBlockingThread { scope in
       let owner = try scope.connect(conninfo, applicationName: "tests")
-      try SalesSchema.create("sales", owner)
-      _ = try Migrator.migrate(owner)
-      try owner.executeScript(Self.sound + Self.auditor)
-      // Makes the role a writer.
-      _ = try Migrator.migrate(owner)
       let database = try owner.execute("SELECT current_database()").single().text(0)
-      try owner.executeScript(change.replacing("{database}", with: database))
+      try owner.executeScript(Self.reset + change.replacing("{database}", with: database))
     }
     var settings = Settings()
     settings.databaseURL = conninfo + " user=auditor"
@@ -566,7 +569,6 @@ struct DoctorTests {
   @Test("each fault is reported with its remedy", arguments: breakages)
   func broken(_ breakage: Breakage) async throws {
     let found = try await diagnoses(breakage.change)
-    try await sharedReset()
     expect(breakage, in: found)
   }
 
@@ -575,7 +577,6 @@ struct DoctorTests {
     arguments: ["statement_timeout TO '1ms'", "idle_in_transaction_session_timeout TO '1ms'", "search_path TO public"])
   func settings(_ setting: String) async throws {
     let found = try await diagnoses("ALTER ROLE auditor SET \(setting)")
-    try await sharedReset()
     #expect(found.compactMap(\.problem) == [])
   }
 
@@ -632,13 +633,8 @@ struct DoctorTests {
     #expect(found.compactMap(\.problem).count == 1, "\(found)")
   }
 
-  /// Roles belong to the cluster, so other tests would see the change.
-  private func sharedReset() async throws {
-    let conninfo = try await PrivatePostgres.shared().conninfo(database: "postgres")
-    try await withBlockingThread { scope in
-      try scope.connect(conninfo, applicationName: "tests").executeScript(
-        "ALTER ROLE auditor LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE CONNECTION LIMIT -1; ALTER ROLE auditor RESET ALL"
-      )
-    }
-  }
+  /// Roles belong to the cluster, so later tests would see a change of the role.
+  private static let reset = """
+    ALTER ROLE auditor LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE CONNECTION LIMIT -1; ALTER ROLE auditor RESET ALL;
+    """
 }
