@@ -59,65 +59,79 @@ import Testing
   }
 
   @Test func changedDefinitionsAreNamedAndRestored() async throws {
-    let changes: [(change: String, object: String)] = [
-      (
-        "CREATE OR REPLACE VIEW bi_findings_by_night AS SELECT * FROM (\(Self.query(of: "bi_findings_by_night"))) v WHERE severity <> 'critical'",
-        "view night_audit.bi_findings_by_night"
-      ),
-      ("DROP VIEW bi_runs; CREATE VIEW bi_runs AS SELECT 1 AS run_id", "view night_audit.bi_runs"),
-      ("DROP VIEW connect_reports_current CASCADE", "view night_audit.connect_reports_current"),
-      ("DROP TRIGGER append_only ON trail", "trigger append_only of night_audit.trail"),
-      ("DROP TRIGGER recorded ON runs", "trigger recorded of night_audit.runs"),
-      ("ALTER TABLE runs DISABLE TRIGGER told_once", "trigger told_once of night_audit.runs"),
-      (
-        "DROP TRIGGER append_only ON answers; CREATE TRIGGER append_only BEFORE DELETE ON answers FOR EACH ROW EXECUTE FUNCTION refuse_change()",
-        "trigger append_only of night_audit.answers"
-      ),
-      ("DROP TRIGGER no_truncate ON evidence_first", "trigger no_truncate of night_audit.evidence_first"),
-      (
-        "CREATE OR REPLACE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'",
-        "function night_audit.refuse_change()"
-      ),
-      ("ALTER FUNCTION write_run(uuid, jsonb) SECURITY INVOKER", "function night_audit.write_run(uuid,jsonb)"),
-      ("ALTER FUNCTION write_run(uuid, jsonb) RESET search_path", "function night_audit.write_run(uuid,jsonb)"),
-      ("ALTER FUNCTION cover_answers(uuid) SET client_encoding = 'LATIN1'", "function night_audit.cover_answers(uuid)"),
-      ("DROP FUNCTION record_adopted(uuid[])", "function night_audit.record_adopted(uuid[])"),
-      ("GRANT ALL ON ALL TABLES IN SCHEMA night_audit TO PUBLIC", "night_audit.findings"),
-      ("GRANT UPDATE (status) ON findings TO PUBLIC", "night_audit.findings"),
-      ("GRANT CREATE ON SCHEMA night_audit TO PUBLIC", "schema night_audit"),
-      ("GRANT UPDATE, TRUNCATE ON evidence TO night_audit_reader", "night_audit.evidence"),
-      ("GRANT INSERT ON trail TO night_audit_reader", "night_audit.trail"),
-      ("GRANT INSERT ON evidence TO night_audit_writer", "night_audit.evidence"),
-      ("GRANT UPDATE (revoked_at) ON evidence TO night_audit_writer", "night_audit.evidence"),
-      ("GRANT UPDATE ON evidence_first TO night_audit_writer", "night_audit.evidence_first"),
-      ("GRANT INSERT (started_at) ON runs TO night_audit_writer", "night_audit.runs"),
-      ("GRANT INSERT (run_id) ON runs TO night_audit_reader", "night_audit.runs"),
-      ("GRANT UPDATE (at_stake) ON findings TO night_audit_reader", "night_audit.findings"),
-      ("GRANT CREATE ON SCHEMA night_audit TO night_audit_writer", "schema night_audit"),
-      (
-        "GRANT EXECUTE ON FUNCTION write_run(uuid, jsonb) TO night_audit_reader",
-        "function night_audit.write_run(uuid,jsonb)"
-      ),
-      ("ALTER TABLE findings ENABLE ROW LEVEL SECURITY", "night_audit.findings"),
+    // Each object occurs once in a group. The changes of a group are made, found and restored together.
+    let groups: [[(change: String, object: String)]] = [
+      [
+        (
+          "CREATE OR REPLACE VIEW bi_findings_by_night AS SELECT * FROM (\(Self.query(of: "bi_findings_by_night"))) v WHERE severity <> 'critical'",
+          "view night_audit.bi_findings_by_night"
+        ),
+        ("DROP TRIGGER append_only ON trail", "trigger append_only of night_audit.trail"),
+        ("DROP TRIGGER recorded ON runs", "trigger recorded of night_audit.runs"),
+        ("ALTER TABLE runs DISABLE TRIGGER told_once", "trigger told_once of night_audit.runs"),
+        (
+          "DROP TRIGGER append_only ON answers; CREATE TRIGGER append_only BEFORE DELETE ON answers FOR EACH ROW EXECUTE FUNCTION refuse_change()",
+          "trigger append_only of night_audit.answers"
+        ),
+        ("DROP TRIGGER no_truncate ON evidence_first", "trigger no_truncate of night_audit.evidence_first"),
+        (
+          "CREATE OR REPLACE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'",
+          "function night_audit.refuse_change()"
+        ),
+        ("ALTER FUNCTION write_run(uuid, jsonb) SECURITY INVOKER", "function night_audit.write_run(uuid,jsonb)"),
+        (
+          "ALTER FUNCTION cover_answers(uuid) SET client_encoding = 'LATIN1'",
+          "function night_audit.cover_answers(uuid)"
+        ),
+        ("DROP FUNCTION record_adopted(uuid[])", "function night_audit.record_adopted(uuid[])"),
+        ("GRANT UPDATE (status) ON findings TO PUBLIC", "night_audit.findings"),
+        ("GRANT CREATE ON SCHEMA night_audit TO PUBLIC", "schema night_audit"),
+        ("GRANT UPDATE, TRUNCATE ON evidence TO night_audit_reader", "night_audit.evidence"),
+        ("GRANT INSERT ON trail TO night_audit_reader", "night_audit.trail"),
+        ("GRANT UPDATE ON evidence_first TO night_audit_writer", "night_audit.evidence_first"),
+        ("GRANT INSERT (started_at) ON runs TO night_audit_writer", "night_audit.runs"),
+      ],
+      [
+        ("DROP VIEW bi_runs; CREATE VIEW bi_runs AS SELECT 1 AS run_id", "view night_audit.bi_runs"),
+        ("ALTER FUNCTION write_run(uuid, jsonb) RESET search_path", "function night_audit.write_run(uuid,jsonb)"),
+        ("GRANT INSERT ON evidence TO night_audit_writer", "night_audit.evidence"),
+        ("GRANT INSERT (run_id) ON runs TO night_audit_reader", "night_audit.runs"),
+        ("GRANT UPDATE (at_stake) ON findings TO night_audit_reader", "night_audit.findings"),
+        ("GRANT CREATE ON SCHEMA night_audit TO night_audit_writer", "schema night_audit"),
+      ],
+      [
+        ("DROP VIEW connect_reports_current CASCADE", "view night_audit.connect_reports_current"),
+        ("GRANT UPDATE (revoked_at) ON evidence TO night_audit_writer", "night_audit.evidence"),
+        (
+          "GRANT EXECUTE ON FUNCTION write_run(uuid, jsonb) TO night_audit_reader",
+          "function night_audit.write_run(uuid,jsonb)"
+        ),
+        ("ALTER TABLE findings ENABLE ROW LEVEL SECURITY", "night_audit.findings"),
+      ],
+      [("GRANT ALL ON ALL TABLES IN SCHEMA night_audit TO PUBLIC", "night_audit.findings")],
     ]
     let database = try await PrivatePostgres.shared().createDatabase()
     try await withBlockingThread { scope in
       let connection = try scope.connect(database, applicationName: "night-audit tests")
       #expect(try Migrator.migrate(connection) == ["1 schema"])
       #expect(try SchemaDefinitions().differences(connection) == [])
-      for (change, object) in changes {
-        try connection.executeScript("SET search_path = night_audit; \(change); RESET search_path")
+      for group in groups {
+        for (change, _) in group {
+          try connection.executeScript("SET search_path = night_audit; \(change); RESET search_path")
+        }
         let found = try SchemaDefinitions().differences(connection)
-        #expect(found.contains { $0.object == object }, "\(change): \(found)")
         let restored = try Migrator.migrate(connection)
-        // The rights of the writer are granted anew in any case.
-        #expect(restored.contains("\(object) (restored)") || change.hasSuffix("night_audit_writer"), "\(change)")
-        #expect(try SchemaDefinitions().differences(connection) == [], "\(change)")
+        for (change, object) in group {
+          #expect(found.contains { $0.object == object }, "\(change): \(found)")
+          // The rights of the writer are granted anew in any case.
+          #expect(restored.contains("\(object) (restored)") || change.hasSuffix("night_audit_writer"), "\(change)")
+        }
+        #expect(try SchemaDefinitions().differences(connection) == [], "\(group)")
       }
       let isReadable = "SELECT has_table_privilege('night_audit_reader', 'night_audit.bi_runs', 'SELECT')"
       #expect(try connection.execute(isReadable).single().bool(0))
       // What rows may contradict is reported with the statement that restores it.
-      for (change, object, remedy) in [
+      let contradictions = [
         (
           "ALTER TABLE night_audit.evidence DROP CONSTRAINT evidence_check", "night_audit.evidence",
           "run: ALTER TABLE night_audit.evidence ADD CONSTRAINT evidence_check CHECK"
@@ -146,11 +160,13 @@ import Testing
           "ALTER TABLE night_audit.runs OWNER TO night_audit_writer", "night_audit.runs",
           "run: ALTER TABLE night_audit.runs OWNER TO night_audit_owner"
         ),
-      ] {
-        try connection.executeScript("BEGIN; \(change)")
-        let found = try SchemaDefinitions().differencesInTransaction(connection)
-        #expect(found.contains { $0.object == object && $0.problem.contains(remedy) }, "\(change): \(found)")
-        try connection.executeScript("ROLLBACK")
+      ]
+      try connection.executeScript("BEGIN; " + contradictions.map(\.0).joined(separator: "; "))
+      let contradicted = try SchemaDefinitions().differencesInTransaction(connection)
+      try connection.executeScript("ROLLBACK")
+      for (change, object, remedy) in contradictions {
+        #expect(
+          contradicted.contains { $0.object == object && $0.problem.contains(remedy) }, "\(change): \(contradicted)")
       }
       // Foreign objects are reported, and left for a person to remove.
       try connection.executeScript(
