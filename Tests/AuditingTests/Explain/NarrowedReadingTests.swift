@@ -93,7 +93,7 @@ import Testing
 
   @Test(
     "a report on one order or user from few rows equals that from all rows",
-    arguments: 1...(UInt64(ProcessInfo.processInfo.environment["TEST_EFFORT"] ?? "") ?? 1) * 2)
+    arguments: 1...(UInt64(ProcessInfo.processInfo.environment["TEST_EFFORT"] ?? "") ?? 1))
   func crowdedShop(_ seed: UInt64) async throws {
     let settings = try await CrowdedShop(seed: seed).load(reports: "/nonexistent")
     try await change(
@@ -118,13 +118,13 @@ import Testing
       \(CrowdedShop.buyerOfTwo)
       \(CrowdedShop.restorer)
       """)
-    try await expectTheSame(settings, every: 7)
+    try await expectTheSame(settings, every: 15)
   }
 
   @Test("a report on one order or user is complete in a database of several shops")
   func severalShops() async throws {
     let settings = try await CrowdedShop.load(
-      wide: 1..<4, reports: "/nonexistent", arrival: CrowdedShop.Arrival(seed: 4, nights: 2))
+      wide: 1..<3, reports: "/nonexistent", arrival: CrowdedShop.Arrival(seed: 4, nights: 2))
     try await expectTheSame(settings, every: 25)
   }
 
