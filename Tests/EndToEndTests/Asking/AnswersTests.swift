@@ -91,7 +91,7 @@ import Testing
     while recheck.process.isRunning,
       try await shop.value("SELECT count(*) FROM night_audit.receipt_checks WHERE worker IS NOT NULL") != "5"
     {
-      await Task.yield()
+      await pause()
     }
     #expect(kill(recheck.process.processIdentifier, SIGSTOP) == 0)
     let night = try await shop.night(0, "--max-duration", "40s")

@@ -313,7 +313,7 @@ import Testing
       "faults", #"{"force":[{"path":"/production/inApps/v1/notifications","httpStatus":503}]}"#)
     let arguments = ["run", "--as-of", NotifiedShop.asOf(0), "--max-duration", "20s"]
     let night = try Program.nightAudit.start(arguments + ["--config", shop.directory.file("night-audit.yaml")])
-    while night.process.isRunning, try shop.requests("/production/inApps/v1/transactions") == 0 { await Task.yield() }
+    while night.process.isRunning, try shop.requests("/production/inApps/v1/transactions") == 0 { await pause() }
     try await shop.control("faults", #"{"force":[]}"#)
     let result = await night.finish()
     #expect(result.status == 0, "\(result)")
@@ -429,7 +429,7 @@ import Testing
     let running = try Program.nightAudit.start(arguments)
     while running.process.isRunning, try await shop.value("SELECT count(*) >= 100 FROM night_audit.evidence") != "true"
     {
-      await Task.yield()
+      await pause()
     }
     running.kill()
     _ = await running.finish()

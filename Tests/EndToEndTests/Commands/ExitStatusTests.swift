@@ -133,7 +133,7 @@ import TestSupport
         shop.directory.file("night-audit.yaml"),
       ], environment: ["NIGHT_AUDIT_APPSTORE_CONCURRENCY": "2"])
     while running.process.isRunning, try await shop.value("SELECT count(*) > 5 FROM night_audit.answers") != "true" {
-      await Task.yield()
+      await pause()
     }
     kill(running.process.processIdentifier, signal)
     let result = await running.finish()

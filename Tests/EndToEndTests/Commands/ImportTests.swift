@@ -150,7 +150,7 @@ import Testing
       SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND objid = 5 AND NOT granted
         AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))
       """
-    while second.process.isRunning, try await !first.execute(waits).single().bool(0) { await Task.yield() }
+    while second.process.isRunning, try await !first.execute(waits).single().bool(0) { await pause() }
     try await first.executeScript(
       """
       UPDATE night_audit.findings SET owner = 'alice';

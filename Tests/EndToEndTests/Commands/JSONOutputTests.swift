@@ -121,7 +121,7 @@ import Testing
     let shop = try await Rehearsal.sampleShop(simulator: ["--latency", "2s"])
     let first = try shop.startNight()
     while first.process.isRunning, try await shop.value("SELECT count(*) FROM night_audit.runs") == "0" {
-      await Task.yield()
+      await pause()
     }
     let second = try await shop.nightAudit("run", "--as-of", Rehearsal.asOf, "--json")
     #expect(second.status == 75, "\(second.errors)")

@@ -9,11 +9,11 @@ import Testing
 @Suite(.serialized) struct CutConnectionTests {
   private static let effort = ProcessInfo.processInfo.environment["TEST_EFFORT"].flatMap { Int($0) } ?? 1
   private static let seed =
-    ProcessInfo.processInfo.environment["TEST_SEED"].flatMap { UInt64($0) } ?? UInt64.random(in: 0..<1_000_000)
+    ProcessInfo.processInfo.environment["TEST_SEED"].flatMap { UInt64($0) } ?? 1
 
   /// All connections are cut, and nothing partial is published.
   @Test func cutConnectionsPublishNothingPartial() async throws {
-    let repeated = try await RepeatedNight()
+    let repeated = try await RepeatedNight.shared()
     let server = try await PrivatePostgres.shared().directory
     var positions = SeededGenerator(seed: Self.seed)
     var disturbed = 0
@@ -38,7 +38,7 @@ import Testing
 
   /// One connection is cut, before and within the first, the middle and the last message of each kind.
   @Test func aCutInEachProtocolPhasePublishesNothingPartial() async throws {
-    let repeated = try await RepeatedNight()
+    let repeated = try await RepeatedNight.shared()
     let calm = try await repeated.begin()
     let passage = try await DatabaseProxy(
       to: calm.conninfo, cut: DatabaseProxy.Message(kind: "none", number: 0, isHalf: false))

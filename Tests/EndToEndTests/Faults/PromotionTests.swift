@@ -47,7 +47,7 @@ import Testing
       let instant = max(1, total * (2 * number + 1) / (2 * min(Self.effort, 8)))
       let passage = try await DatabaseProxy(to: standby.conninfo(database: name), .hold, at: instant)
       let running = try night(number + 2, reading: passage.conninfo)
-      while passage.count < instant, running.process.isRunning { await Task.yield() }
+      while passage.count < instant, running.process.isRunning { await pause() }
       let session = try await PostgresSession.connect(
         standby.conninfo(database: "postgres"), applicationName: "night-audit tests")
       #expect(try await session.execute("SELECT pg_promote()").single().bool(0))

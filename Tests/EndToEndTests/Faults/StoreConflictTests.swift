@@ -65,7 +65,7 @@ import Testing
         DatabaseRole.superuser.conninfo(database), applicationName: "night-audit tests")
       while let night, night.process.isRunning,
         try await !session.execute("SELECT EXISTS (\(Self.granted(Self.met)))").single().bool(0)
-      { await Task.yield() }
+      { await pause() }
       try await session.execute("SELECT pg_advisory_lock(\(Self.over))::text")
       return session
     }

@@ -114,7 +114,7 @@ import Testing
         try await shop.value("SELECT count(DISTINCT subject_id) FROM night_audit.answers WHERE outcome <> 'unanswered'")
       ) ?? 0) < 40
     {
-      await Task.yield()
+      await pause()
     }
     running.kill()
     _ = await running.finish()

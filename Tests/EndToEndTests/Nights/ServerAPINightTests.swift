@@ -177,7 +177,7 @@ import Testing
     while running.process.isRunning,
       Int(try await shop.value("SELECT count(*) FROM night_audit.answers WHERE subject_kind = 'lookup'")) ?? 0 < 20
     {
-      await Task.yield()
+      await pause()
     }
     running.kill()
     _ = await running.finish()

@@ -181,7 +181,7 @@ import Testing
         SignedShop.asOf, "--config", shop.directory.file("night-audit.yaml"),
       ], environment: ["NIGHT_AUDIT_DATABASE_URL": passage.conninfo])
     defer { night.kill() }
-    while passage.count == 0, night.process.isRunning { await Task.yield() }
+    while passage.count == 0, night.process.isRunning { await pause() }
     let limits = try String(contentsOfFile: "/proc/\(night.process.processIdentifier)/limits", encoding: .utf8)
     let line = try #require(limits.split(separator: "\n").first { $0.hasPrefix("Max core file size") })
     #expect(line.split(separator: " ").map(String.init).contains("0"), "\(line)")
@@ -223,7 +223,7 @@ import Testing
         "NIGHT_AUDIT_APP_APP_BUNDLE_ID": "com.example.game",
       ])
     defer { run.kill() }
-    while !FileManager.default.fileExists(atPath: met), run.process.isRunning { await Task.yield() }
+    while !FileManager.default.fileExists(atPath: met), run.process.isRunning { await pause() }
     let name = try String(contentsOfFile: "/proc/\(run.process.processIdentifier)/comm", encoding: .utf8)
     #expect(name == "night-audit\n")
     let memory = try FileManager.default.attributesOfItem(atPath: "/proc/\(run.process.processIdentifier)/mem")

@@ -97,7 +97,7 @@ import Testing
       ["run", "--as-of", Rehearsal.asOf, "--config", shop.directory.file("night-audit.yaml")],
       environment: ["NIGHT_AUDIT_APPSTORE_CONCURRENCY": "1"])
     while running.process.isRunning, try await shop.value("SELECT count(*) FROM night_audit.answers") == "0" {
-      await Task.yield()
+      await pause()
     }
     let second = try await shop.nightAudit("run", "--as-of", Rehearsal.asOf)
     #expect(second.status == 75, "\(second.errors)")

@@ -40,7 +40,7 @@ final class DatabaseProxy {
     self.conninfo = conninfo.replacing("host=\(host)", with: "host=\(directory.url.path)")
     while !FileManager.default.fileExists(atPath: directory.file("count")) {
       guard running.process.isRunning else { throw Rehearsal.Failure(await running.finish().errors) }
-      await Task.yield()
+      await pause()
     }
   }
 
@@ -60,7 +60,7 @@ final class DatabaseProxy {
       let kinds = try JSONDecoder().decode(
         [String: Int].self, from: Data(contentsOf: URL(fileURLWithPath: directory.file("count.kinds"))))
       if kinds["begun"] == kinds["ended"] { return kinds }
-      await Task.yield()
+      await pause()
     }
   }
 

@@ -41,22 +41,34 @@ enum DatabaseRole: String {
     try await making.value
   }
 
-  /// Creates both schemas of a shop as superuser and grants the page's rights.
-  static func makeSchemas(
-    in conninfo: String, of cluster: PrivatePostgres? = nil, configuration: String
-  ) async throws {
-    let initialised = try await Program.nightAudit.run(
-      ["init", "--with-sales-schema", "--config", configuration], environment: superuser.environment(conninfo))
-    guard initialised.status == 0 else { throw Rehearsal.Failure(initialised.errors) }
-    let shared = try await PrivatePostgres.shared()
-    try await makeRoles(of: cluster ?? shared)
-    let database = conninfo.split(separator: " ").first { $0.hasPrefix("dbname=") }?.dropFirst(7) ?? ""
+  /// Creates a database with both schemas of a shop, the page's rights, and the rows that `load` adds. The result is for
+  /// the writer.
+  static func makeDatabase(
+    of cluster: PrivatePostgres, like name: String = "empty shop",
+    load: @escaping @Sendable (_ conninfo: String) async throws -> Void = { _ in }
+  ) async throws -> String {
     let grants = try pageStatements()[0].components(separatedBy: "\n")
       .filter { $0.hasPrefix("GRANT ") && $0.contains(" ON ") }
+    let conninfo = try await cluster.createDatabase(like: name) { conninfo in
+      let directory = try TemporaryDirectory()
+      let file = directory.file("night-audit.yaml")
+      try "database: {url: \"\(conninfo)\"}\napp: {game: {bundleId: com.example.game}}"
+        .write(toFile: file, atomically: true, encoding: .utf8)
+      let initialised = try await Program.nightAudit.run(["init", "--with-sales-schema", "--config", file])
+      guard initialised.status == 0 else { throw Rehearsal.Failure(initialised.errors) }
+      try await makeRoles(of: cluster)
+      // Grants later relations of the shop, too.
+      let further = "ALTER DEFAULT PRIVILEGES IN SCHEMA sales GRANT SELECT ON TABLES TO \(writer.rawValue)"
+      try await execute(
+        (grants.filter { !$0.contains(" ON DATABASE ") } + [further]).joined(separator: "\n"), in: conninfo)
+      try await load(conninfo)
+    }
+    // A copy has the template's rights on relations, but not those on the database.
+    let database = conninfo.split(separator: " ").first { $0.hasPrefix("dbname=") }?.dropFirst(7) ?? ""
+    let ofDatabase = grants.filter { $0.contains(" ON DATABASE ") }
       .map { $0.replacing("DATABASE shop", with: "DATABASE \(database)") }
-    // Grants later relations of the shop, too.
-    let further = "ALTER DEFAULT PRIVILEGES IN SCHEMA sales GRANT SELECT ON TABLES TO \(writer.rawValue)"
-    try await execute((grants + [further]).joined(separator: "\n"), in: conninfo)
+    try await execute(ofDatabase.joined(separator: "\n"), in: conninfo)
+    return writer.conninfo(conninfo)
   }
 
   func environment(_ conninfo: String) -> [String: String] { ["NIGHT_AUDIT_DATABASE_URL": self.conninfo(conninfo)] }

@@ -22,7 +22,7 @@ final class NotifiedShop {
     sendsNotifications: Bool = true
   ) async throws {
     directory = try TemporaryDirectory()
-    conninfo = DatabaseRole.writer.conninfo(try await PrivatePostgres.shared().createDatabase())
+    conninfo = try await DatabaseRole.makeDatabase(of: PrivatePostgres.shared())
     let roots = directory.file("roots")
     try FileManager.default.createDirectory(atPath: roots, withIntermediateDirectories: true)
     var known: [[String: Any]] = []
@@ -52,7 +52,6 @@ final class NotifiedShop {
     ])
     port = try await Rehearsal.port(in: directory.file("port"), of: appStore)
     try configuration(apps).write(toFile: directory.file("night-audit.yaml"), atomically: true, encoding: .utf8)
-    try await DatabaseRole.makeSchemas(in: conninfo, configuration: directory.file("night-audit.yaml"))
   }
 
   deinit { appStore.kill() }

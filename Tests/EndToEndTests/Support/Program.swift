@@ -1,4 +1,5 @@
 import Foundation
+import Synchronization
 
 /// Programs as users run them, from the build folder of this test program.
 struct Program {
@@ -60,11 +61,23 @@ struct Program {
     process.standardError = handles[1]
     let (ended, bell) = AsyncStream.makeStream(of: Int32.self)
     process.terminationHandler = { process in
+      Program.unfinished.withLock { _ = $0.remove(process.processIdentifier) }
       bell.yield(process.terminationReason == .exit ? process.terminationStatus : 128 + process.terminationStatus)
       bell.finish()
     }
     try process.run()
+    Program.unfinished.withLock { _ = $0.insert(process.processIdentifier) }
+    _ = Program.killsUnfinished
     return Running(process: process, ended: ended, directory: directory, output: output, errors: errors)
+  }
+
+  /// Programs of shared fixtures, which are never released, run until the tests end.
+  private static let unfinished = Mutex<Set<pid_t>>([])
+  private static let killsUnfinished = atexit {
+    // 0: still a running child.
+    for process in Program.unfinished.withLock({ $0 }) where waitpid(process, nil, WNOHANG) == 0 {
+      Foundation.kill(process, SIGKILL)
+    }
   }
 
   /// Test nights may be ahead of this machine's clock, and a run rejects an as-of beyond the clock skew.
@@ -94,6 +107,9 @@ struct Program {
     }
   }
 }
+
+/// Pauses a test that waits for a program. A busy loop would take a core from the program.
+func pause() async { try? await Task.sleep(for: .milliseconds(2)) }
 
 final class TemporaryDirectory: Sendable {
   let url: URL

@@ -1,5 +1,6 @@
 import Foundation
 import Postgres
+import Synchronization
 import TestSupport
 
 /// A shop with its own database, App Store and configuration.
@@ -16,18 +17,37 @@ final class Rehearsal {
   static func sampleShop(
     simulator arguments: [String] = [], shop options: [String] = [], in cluster: PrivatePostgres? = nil
   ) async throws -> Rehearsal {
+    let sample = try await sampleFiles(options).file("shop")
     let directory = try TemporaryDirectory()
     let shop = directory.file("shop")
-    let made = try await Program.simulator.run(
-      ["sample-shop", "--directory", shop, "--orders", "500", "--as-of", asOf] + options)
-    guard made.status == 0 else { throw Failure(made.errors) }
+    try FileManager.default.copyItem(atPath: sample, toPath: shop)
     let shared = try await PrivatePostgres.shared()
-    let rehearsal = try await Rehearsal(
-      directory: directory, world: shop + "/world.json", arguments: arguments, cluster: cluster ?? shared)
-    try await DatabaseRole.makeSchemas(
-      in: rehearsal.conninfo, of: rehearsal.cluster, configuration: directory.file("night-audit.yaml"))
-    try await rehearsal.load(shop)
-    return rehearsal
+    let conninfo = try await DatabaseRole.makeDatabase(of: cluster ?? shared, like: "sample shop \(options)") {
+      try await load(sample, into: $0)
+    }
+    return try await Rehearsal(
+      directory: directory, world: shop + "/world.json", arguments: arguments, cluster: cluster ?? shared,
+      conninfo: conninfo)
+  }
+
+  private static let samples = Mutex<[[String]: Task<TemporaryDirectory, any Error>]>([:])
+
+  /// The files of a sample shop, made once for each list of options.
+  private static func sampleFiles(_ options: [String]) async throws -> TemporaryDirectory {
+    let making = samples.withLock { samples in
+      let making =
+        samples[options]
+        ?? Task {
+          let directory = try TemporaryDirectory()
+          let made = try await Program.simulator.run(
+            ["sample-shop", "--directory", directory.file("shop"), "--orders", "500", "--as-of", asOf] + options)
+          guard made.status == 0 else { throw Failure(made.errors) }
+          return directory
+        }
+      samples[options] = making
+      return making
+    }
+    return try await making.value
   }
 
   struct Failure: Error, CustomStringConvertible {
@@ -36,10 +56,9 @@ final class Rehearsal {
   }
 
   private init(
-    directory: TemporaryDirectory, world: String, arguments: [String], cluster: PrivatePostgres
+    directory: TemporaryDirectory, world: String, arguments: [String], cluster: PrivatePostgres, conninfo: String
   ) async throws {
-    (self.directory, self.cluster) = (directory, cluster)
-    conninfo = DatabaseRole.writer.conninfo(try await cluster.createDatabase())
+    (self.directory, self.cluster, self.conninfo) = (directory, cluster, conninfo)
     let portFile = directory.file("port")
     appStore = try Program.simulator.start(
       ["serve", "--world", world, "--port-file", portFile, "--log", directory.file("requests")] + arguments)
@@ -57,7 +76,7 @@ final class Rehearsal {
       {
         return port
       }
-      await Task.yield()
+      await pause()
     }
     throw Failure(await program.finish().errors)
   }
@@ -102,7 +121,7 @@ final class Rehearsal {
       ["run", "--as-of", Rehearsal.asOf, "--config", directory.file("night-audit.yaml")] + arguments)
   }
 
-  private func load(_ shop: String) async throws {
+  private static func load(_ shop: String, into conninfo: String) async throws {
     for (table, key) in [("orders", "order_id"), ("receipts", "receipt_id"), ("deliveries", "delivery_id")] {
       // psql's CSV reader loads the rows, as in a real shop.
       let result = try await Program(path: "/usr/bin/env").run([

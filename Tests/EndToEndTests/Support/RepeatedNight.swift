@@ -5,7 +5,14 @@ import Testing
 
 /// A shop whose first night is repeated with faults and compared with the undisturbed night. Each attempt has a copy of
 /// the database.
-struct RepeatedNight {
+///
+/// Unchecked, because `Process` is not declared as `Sendable`. All properties are constant.
+struct RepeatedNight: @unchecked Sendable {
+  private static let sharedNight = Task { try await RepeatedNight() }
+
+  /// The night in the shared cluster, for tests that leave the cluster and the App Store as they are.
+  static func shared() async throws -> RepeatedNight { try await sharedNight.value }
+
   let shop: Rehearsal
   /// The report of the undisturbed night, without `run.json`, which differs from run to run.
   let wanted: [String: Data]
@@ -86,7 +93,7 @@ struct RepeatedNight {
       let others = """
         SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
         """
-      while try await value(others) != "0" { await Task.yield() }
+      while try await value(others) != "0" { await pause() }
       let before = try await answers()
       let night = await (try start(asOf: asOf)).finish()
       #expect(night.status == 3, "\(what): \(night.errors)")

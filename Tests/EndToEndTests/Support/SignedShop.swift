@@ -33,7 +33,7 @@ final class SignedShop {
     directory = try TemporaryDirectory()
     self.apps = apps
     auditLine = audit
-    conninfo = DatabaseRole.writer.conninfo(try await PrivatePostgres.shared().createDatabase())
+    conninfo = try await DatabaseRole.makeDatabase(of: PrivatePostgres.shared())
     try Self.world(apps: apps, transactions: transactions, errors: errors)
       .write(toFile: directory.file("world.json"), atomically: true, encoding: .utf8)
     try FileManager.default.createDirectory(atPath: directory.file("roots"), withIntermediateDirectories: true)
@@ -49,7 +49,6 @@ final class SignedShop {
       try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: file)
     }
     try configuration.write(toFile: directory.file("night-audit.yaml"), atomically: true, encoding: .utf8)
-    try await DatabaseRole.makeSchemas(in: conninfo, configuration: directory.file("night-audit.yaml"))
   }
 
   deinit { appStore.kill() }
