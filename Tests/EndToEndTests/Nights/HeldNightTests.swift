@@ -3,8 +3,7 @@ import Testing
 
 @Suite struct HeldNightTests {
   private func completeShop() async throws -> Rehearsal {
-    let shop = try await Rehearsal.sampleShop()
-    #expect(try await shop.nightAudit("run", "--as-of", Rehearsal.asOf).status == 3)
+    let shop = try await Rehearsal.auditedShop()
     try await shop.execute("SET session_replication_role = replica; UPDATE night_audit.runs SET complete = true")
     return shop
   }

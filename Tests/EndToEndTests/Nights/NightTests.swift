@@ -145,8 +145,7 @@ import Testing
   }
 
   @Test func reconcileGivesTheSameFilesAsTheRunBeforeIt() async throws {
-    let shop = try await Rehearsal.sampleShop()
-    #expect(try await shop.nightAudit("run", "--as-of", Rehearsal.asOf).status == 3)
+    let shop = try await Rehearsal.auditedShop()
     let folder = shop.reports + "/2026-11-19"
     let result = try await shop.nightAudit(
       "reconcile", "--as-of", Rehearsal.asOf, "--out", shop.directory.file("again"))
@@ -189,8 +188,7 @@ import Testing
   }
 
   @Test func decisionsMadeDuringANightAppearInTheNextNight() async throws {
-    let shop = try await Rehearsal.sampleShop()
-    #expect(try await shop.nightAudit("run", "--as-of", Rehearsal.asOf).status == 3)
+    let shop = try await Rehearsal.auditedShop()
     let id = try await shop.value("SELECT min(finding_id) FROM night_audit.findings WHERE kind = 'duplicate_claim'")
     try await shop.execute(
       """
@@ -213,8 +211,7 @@ import Testing
   }
 
   @Test func filtersLimitTheListedRowsOnly() async throws {
-    let shop = try await Rehearsal.sampleShop()
-    #expect(try await shop.nightAudit("run", "--as-of", Rehearsal.asOf).status == 3)
+    let shop = try await Rehearsal.auditedShop()
     let duplicate = try await shop.value(
       "SELECT order_id FROM night_audit.findings WHERE kind = 'duplicate_claim' ORDER BY 1 LIMIT 1")
     let open = try await shop.value("SELECT count(*) FROM night_audit.findings WHERE closed_at IS NULL")

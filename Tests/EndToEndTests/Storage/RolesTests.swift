@@ -57,8 +57,7 @@ import Testing
   }
 
   @Test func theRoleThatRunsNightsCannotProveAnEditedReport() async throws {
-    let shop = try await Rehearsal.sampleShop()
-    #expect(try await shop.nightAudit("run", "--as-of", Rehearsal.asOf).status == 3)
+    let shop = try await Rehearsal.auditedShop()
     let folder = shop.reports + "/2026-11-19"
     let digest = try shop.edit("findings.csv", in: folder)
     let run = try await shop.value("SELECT run_id FROM night_audit.runs")
@@ -113,8 +112,7 @@ import Testing
   }
 
   @Test func aFactOfAnUnknownRunIsReportedAndIgnored() async throws {
-    let shop = try await Rehearsal.sampleShop()
-    #expect(try await shop.nightAudit("run", "--as-of", Rehearsal.asOf).status == 3)
+    let shop = try await Rehearsal.auditedShop()
     let transactions = "SELECT md5(string_agg(t::text, '' ORDER BY transaction_id)) FROM night_audit.transactions t"
     let before = try await shop.value(transactions)
     let columns = try await shop.value(
@@ -158,8 +156,7 @@ import Testing
 
   /// A cursor after the instant that a run recorded is a difference, in the past as in the future.
   @Test func rebuildComparesAndRepairsCursors() async throws {
-    let shop = try await Rehearsal.sampleShop()
-    #expect(try await shop.nightAudit("run", "--as-of", Rehearsal.asOf).status == 3)
+    let shop = try await Rehearsal.auditedShop()
     try await shop.execute(
       """
       DELETE FROM night_audit.findings_met;

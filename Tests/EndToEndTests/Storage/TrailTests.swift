@@ -172,8 +172,7 @@ import Testing
   ]
 
   @Test func changesOfCoveredRowsAreDetected() async throws {
-    let shop = try await Rehearsal.sampleShop()
-    #expect(try await shop.nightAudit("run", "--as-of", Rehearsal.asOf).status == 3)
+    let shop = try await Rehearsal.auditedShop()
     let some = try await shop.value("SELECT min(finding_id) FROM night_audit.findings")
     #expect(try await shop.nightAudit("findings", "acknowledge", some, "--by", "Ana").status == 0)
     try await shop.execute(
@@ -206,8 +205,7 @@ import Testing
   }
 
   @Test func aRewrittenTrailContradictsPublishedReports() async throws {
-    let shop = try await Rehearsal.sampleShop()
-    #expect(try await shop.nightAudit("run", "--as-of", Rehearsal.asOf).status == 3)
+    let shop = try await Rehearsal.auditedShop()
     try await shop.execute(
       """
       SET session_replication_role = replica; DELETE FROM night_audit.evidence WHERE evidence_id = \(Self.middle);
@@ -220,8 +218,7 @@ import Testing
   }
 
   @Test func appendOnlyTablesRejectChanges() async throws {
-    let shop = try await Rehearsal.sampleShop()
-    #expect(try await shop.nightAudit("run", "--as-of", Rehearsal.asOf).status == 3)
+    let shop = try await Rehearsal.auditedShop()
     for change in [
       "UPDATE night_audit.evidence SET quantity = 7", "DELETE FROM night_audit.answers",
       "TRUNCATE night_audit.evidence",
@@ -352,8 +349,7 @@ import Testing
 
   /// An earlier removal of the day's report does not explain a missing new one.
   @Test func anEarlierRemovalDoesNotExplainAMissingFolder() async throws {
-    let shop = try await Rehearsal.sampleShop()
-    #expect(try await shop.nightAudit("run", "--as-of", Rehearsal.asOf).status == 3)
+    let shop = try await Rehearsal.auditedShop()
     let removed = """
       SELECT night_audit.append_trail('removed', NULL, '{}', jsonb_build_object('folders', ARRAY['2026-11-19']))
       """

@@ -4,12 +4,6 @@ import Testing
 
 /// Attacks by a member of `night_audit_writer`. Each is refused, or reported by `verify` until the next night.
 @Suite struct WriterAttackTests {
-  private func auditedShop() async throws -> Rehearsal {
-    let shop = try await Rehearsal.sampleShop()
-    #expect(try await shop.nightAudit("run", "--as-of", Rehearsal.asOf).status == 3)
-    return shop
-  }
-
   private func expectRefused(_ statements: [String], in shop: Rehearsal) async {
     for statement in statements {
       await #expect(throws: (any Error).self, "\(statement)") { try await shop.execute(statement, as: .writer) }
@@ -25,7 +19,7 @@ import Testing
   }
 
   @Test func theEncodingAndQuotingOfASessionChangeNoDigest() async throws {
-    let shop = try await auditedShop()
+    let shop = try await Rehearsal.auditedShop()
     try await shop.execute(
       """
       SET client_encoding = 'LATIN1'; SET quote_all_identifiers = on;
@@ -42,7 +36,7 @@ import Testing
   }
 
   @Test func faultsOfNoInstantAreRefused() async throws {
-    let shop = try await auditedShop()
+    let shop = try await Rehearsal.auditedShop()
     await expectRefused(
       ["oops", "", "1e9", "9223372036854775808", "-999999999999999999"].map { subject in
         """
@@ -62,7 +56,7 @@ import Testing
     """
 
   @Test func datesThatNoRunCanReadAreRefused() async throws {
-    let shop = try await auditedShop()
+    let shop = try await Rehearsal.auditedShop()
     var statements = [
       ("infinity", "2026-11-19"), ("-infinity", "2026-11-19"), ("294276-12-31", "2026-11-19"),
       ("2026-11-20", "infinity"),
@@ -98,7 +92,7 @@ import Testing
   }
 
   @Test func aRunOfTheFutureDoesNotExcuseACursor() async throws {
-    let shop = try await auditedShop()
+    let shop = try await Rehearsal.auditedShop()
     let run = UUID().uuidString.lowercased()
     try await shop.execute(
       """
@@ -119,7 +113,7 @@ import Testing
 
   /// An entry about removed folders would explain a folder that somebody took away.
   @Test func theRemovalOfAReportWithinItsRetentionIsNotRecorded() async throws {
-    let shop = try await auditedShop()
+    let shop = try await Rehearsal.auditedShop()
     let removed = "SELECT night_audit.record_removed('{2026-11-19,\"\"}') = '{}'"
     #expect(try await shop.value(removed, as: .writer) == "true")
     for retention in ["NULL", "'200 years'"] {
@@ -143,7 +137,7 @@ import Testing
   }
 
   @Test func anEventOfNobodyIsRefused() async throws {
-    let shop = try await auditedShop()
+    let shop = try await Rehearsal.auditedShop()
     await expectRefused(
       ["opened", "reopened", "kept_open", "changed", "closed", "forgotten", "returned", "owner", "status", "remark"].map
       {
@@ -154,7 +148,7 @@ import Testing
 
   /// An event of an unknown run, of another as-of, or from after the run's entry is reported and does not count.
   @Test func aForgedEventOfARunDoesNotCount() async throws {
-    let shop = try await auditedShop()
+    let shop = try await Rehearsal.auditedShop()
     for (run, asOf) in [
       ("gen_random_uuid()", "r.as_of"), ("r.run_id", "r.as_of - interval '1 hour'"), ("r.run_id", "r.as_of"),
     ] {
@@ -174,7 +168,7 @@ import Testing
   }
 
   @Test func aForgedEventDoesNotProveAChangedFinding() async throws {
-    let shop = try await auditedShop()
+    let shop = try await Rehearsal.auditedShop()
     let first = "finding_id = (SELECT min(finding_id) FROM night_audit.findings)"
     let digest = try await shop.value(
       "SELECT digest FROM night_audit.finding_events WHERE digest IS NOT NULL AND \(first)")
@@ -203,7 +197,7 @@ import Testing
 
   /// Claims and results of tie-outs belong to no run, and the next run that writes them covers them again.
   @Test func changedClaimsAndTieOutsAreDetected() async throws {
-    let shop = try await auditedShop()
+    let shop = try await Rehearsal.auditedShop()
     #expect(try await shop.value("SELECT count(*) FROM night_audit.claims") != "0")
     for (change, table) in [
       ("UPDATE night_audit.claims SET order_id = order_id || 'x'", "claims"),

@@ -4,7 +4,9 @@ import Synchronization
 import TestSupport
 
 /// A shop with its own database, App Store and configuration.
-final class Rehearsal {
+///
+/// Unchecked, because `Process` may not be declared as `Sendable`. All properties are constant.
+final class Rehearsal: @unchecked Sendable {
   static let asOf = "2026-11-20T03:00:00Z"
 
   let directory: TemporaryDirectory
@@ -28,6 +30,27 @@ final class Rehearsal {
     return try await Rehearsal(
       directory: directory, world: shop + "/world.json", arguments: arguments, cluster: cluster ?? shared,
       conninfo: conninfo)
+  }
+
+  /// The first night of a sample shop. Its reports are moved, so that a copy does not find them at the recorded path.
+  private static let audited = Task {
+    let shop = try await sampleShop()
+    let night = try await shop.nightAudit("run", "--as-of", asOf)
+    guard night.status == 3 else { throw Failure("\(night)") }
+    try FileManager.default.moveItem(atPath: shop.reports, toPath: shop.directory.file("first"))
+    return shop
+  }
+
+  /// A sample shop after its first night, with a copy of its database and its reports.
+  static func auditedShop() async throws -> Rehearsal {
+    let first = try await audited.value
+    let directory = try TemporaryDirectory()
+    for (folder, copy) in [("shop", "shop"), ("first", "reports")] {
+      try FileManager.default.copyItem(atPath: first.directory.file(folder), toPath: directory.file(copy))
+    }
+    return try await Rehearsal(
+      directory: directory, world: directory.file("shop") + "/world.json", arguments: [], cluster: first.cluster,
+      conninfo: try await first.cluster.copyDatabase(first.conninfo))
   }
 
   private static let samples = Mutex<[[String]: Task<TemporaryDirectory, any Error>]>([:])

@@ -5,9 +5,7 @@ import Testing
 
 /// A shop whose first night is repeated with faults and compared with the undisturbed night. Each attempt has a copy of
 /// the database.
-///
-/// Unchecked, because `Process` is not declared as `Sendable`. All properties are constant.
-struct RepeatedNight: @unchecked Sendable {
+struct RepeatedNight: Sendable {
   private static let sharedNight = Task { try await RepeatedNight() }
 
   /// The night in the shared cluster, for tests that leave the cluster and the App Store as they are.
