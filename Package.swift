@@ -270,7 +270,8 @@ let package = Package(
     .testTarget(
       name: "EndToEndTests",
       dependencies: [
-        "AppStore", "AuditStore", "Auditing", "NightAudit", "Reconciliation", "Reporting", "SampleWorlds", "Settings",
+        "AppStore", "Asking", "AuditStore", "Auditing", "NightAudit", "Reconciliation", "Reporting", "SampleWorlds",
+        "Settings",
         "TestSupport", "Postgres", "night-audit", "app-store-simulator",
         .product(name: "AsyncHTTPClient", package: "async-http-client"),
         .product(name: "Crypto", package: "swift-crypto"),

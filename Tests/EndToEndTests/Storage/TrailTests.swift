@@ -1,6 +1,10 @@
+import Asking
 import Crypto
 import Foundation
+import Postgres
 import Testing
+
+@testable import AuditStore
 
 /// `verify` confirms stored records, or names the first mismatch.
 @Suite struct TrailTests {
@@ -191,17 +195,31 @@ import Testing
       #expect(result.status == 0, "\(result)")
     }
 
-    let name = try #require(shop.conninfo.split(separator: "=").last.map(String.init))
-    for (number, tampering) in Self.tamperings.enumerated() {
-      let copy = "\(name)_\(number)"
-      try await shop.executeElsewhere("CREATE DATABASE \(copy) TEMPLATE \(name)")
-      let conninfo = shop.conninfo.replacing("dbname=\(name)", with: "dbname=\(copy)")
-      try await shop.execute(
-        "SET session_replication_role = replica; SET search_path = night_audit; \(tampering.sql)", conninfo: conninfo)
-      let result = try await shop.nightAudit("verify", environment: ["NIGHT_AUDIT_DATABASE_URL": conninfo])
-      #expect(result.status == 70 && result.output.contains(tampering.found), "\(tampering): \(result)")
-      try await shop.executeElsewhere("DROP DATABASE \(copy)")
+    // Each change is made in a transaction that is rolled back.
+    let database = DatabaseRole.superuser.conninfo(shop.conninfo)
+    try await withBlockingThread { scope in
+      let connection = try scope.connect(database, applicationName: "night-audit tests")
+      for tampering in Self.tamperings {
+        try connection.executeScript(
+          """
+          BEGIN; SET LOCAL session_replication_role = replica; SET LOCAL search_path = night_audit; \(tampering.sql);
+          SET LOCAL session_replication_role = DEFAULT; SET LOCAL search_path = DEFAULT
+          """)
+        var problems = try TrailVerification.whole(on: connection).checks.compactMap { check in
+          check.problem.map { "\(check.subject): \($0)" }
+        }
+        if let problem = try QueueRebuild.problem(on: connection) { problems.append(problem) }
+        problems += try SchemaDefinitions().differencesInTransaction(connection).map {
+          "\($0.object): \($0.description)"
+        }
+        try connection.executeScript("ROLLBACK")
+        #expect(problems.contains { $0.contains(tampering.found) }, "\(tampering): \(problems)")
+      }
     }
+    try await shop.execute(
+      "SET session_replication_role = replica; SET search_path = night_audit; \(Self.tamperings[0].sql)")
+    let result = try await shop.nightAudit("verify")
+    #expect(result.status == 70 && result.output.contains(Self.tamperings[0].found), "\(result)")
   }
 
   @Test func aRewrittenTrailContradictsPublishedReports() async throws {
@@ -380,10 +398,5 @@ extension Rehearsal {
       }
     try Data(sums.joined().utf8).write(to: URL(filePath: folder + "/SHA256SUMS"))
     return try digest(folder + "/SHA256SUMS")
-  }
-
-  fileprivate func executeElsewhere(_ sql: String) async throws {
-    let name = conninfo.split(separator: "=").last.map(String.init) ?? ""
-    try await execute(sql, conninfo: conninfo.replacing("dbname=\(name)", with: "dbname=postgres"))
   }
 }
