@@ -111,15 +111,14 @@ final class SignedShop {
     isDelivered: Bool = true
   ) async throws {
     let named = transaction.map { "'\($0)'" } ?? "NULL"
+    let delivery = """
+      INSERT INTO sales.deliveries VALUES ('delivery of \(id)', '\(id)', 'user of \(id)', 'gems.100', 1, '\(created)', NULL)
+      """
     try await execute(
       """
       INSERT INTO sales.orders VALUES ('\(id)', 'user of \(id)', '\(app.bundleId)', 'gems.100', 1, 9.90, 'USD',
         'verified', \(named), NULL, '\(created)', '\(created)', '\(created)');
-      """)
-    guard isDelivered else { return }
-    try await execute(
-      """
-      INSERT INTO sales.deliveries VALUES ('delivery of \(id)', '\(id)', 'user of \(id)', 'gems.100', 1, '\(created)', NULL)
+      \(isDelivered ? delivery : "")
       """)
   }
 
