@@ -4,7 +4,9 @@ import Testing
 
 /// The pages, man pages and completions cover every command in `--help`.
 @Suite struct CommandPagesTests {
-  private func commands(below command: [String]) async throws -> [[String]] {
+  private static let allCommands = Task { try await commands(below: []) }
+
+  private static func commands(below command: [String]) async throws -> [[String]] {
     let help = try await Program.nightAudit.run(["help"] + command)
     #expect(help.status == 0, "\(help.errors)")
     guard let list = help.output.components(separatedBy: "\nSUBCOMMANDS:\n").dropFirst().first else { return [] }
@@ -51,7 +53,7 @@ import Testing
       table.flatMap {
         $0.split(separator: "|")[0].matches(of: /`night-audit ([a-z -]+?)(?: [A-Z-].*?)?`/).map { String($0.1) }
       })
-    let all = Set(try await commands(below: []).map { $0.joined(separator: " ") })
+    let all = Set(try await Self.allCommands.value.map { $0.joined(separator: " ") })
     #expect(all.count > 20)
     #expect(told == all, "\(told.symmetricDifference(all).sorted())")
   }
@@ -59,7 +61,7 @@ import Testing
   @Test(arguments: ["bash", "zsh", "fish"]) func completionsKnowEveryCommand(_ shell: String) async throws {
     let script = try await Program.nightAudit.run(["--generate-completion-script", shell])
     #expect(script.status == 0)
-    for command in try await commands(below: []) {
+    for command in try await Self.allCommands.value {
       #expect(script.output.contains(command.last ?? ""), "\(command)")
     }
   }
@@ -97,7 +99,7 @@ import Testing
     for key in ["audit.lookback", "report.directory", "notify.pingUrl"] {
       #expect(yaml.contains("\\fB\(key)"), "\(key)")
     }
-    for command in try await commands(below: []) {
+    for command in try await Self.allCommands.value {
       #expect(pages.contains("night-audit-\(command.joined(separator: "-")).1.gz"), "\(command): \(pages)")
     }
     #expect(pages.contains("night-audit.1.gz"))
