@@ -33,7 +33,7 @@ final class Rehearsal: @unchecked Sendable {
   }
 
   /// The first night of a sample shop. Its reports are moved, so that a copy does not find them at the recorded path.
-  private static let audited = Task {
+  private static let audited: Task<Rehearsal, any Error> = Task {
     let shop = try await sampleShop()
     let night = try await shop.nightAudit("run", "--as-of", asOf)
     guard night.status == 3 else { throw Failure("\(night)") }
