@@ -80,3 +80,29 @@ enum DatabaseRole: String {
     await session.close()
   }
 }
+
+/// The database of a test's shop.
+protocol ShopDatabase {
+  var conninfo: String { get }
+}
+
+extension ShopDatabase {
+  func value(
+    _ sql: String, conninfo: String? = nil, as role: DatabaseRole = .superuser
+  ) async throws -> String {
+    let session = try await PostgresSession.connect(
+      role.conninfo(conninfo ?? self.conninfo), applicationName: "night-audit tests")
+    let row = try await session.execute("SELECT (\(sql))::text").single().optionalText(0)
+    await session.close()
+    return row ?? ""
+  }
+
+  func execute(
+    _ sql: String, conninfo: String? = nil, as role: DatabaseRole = .superuser
+  ) async throws {
+    let session = try await PostgresSession.connect(
+      role.conninfo(conninfo ?? self.conninfo), applicationName: "night-audit tests")
+    try await session.executeScript(sql)
+    await session.close()
+  }
+}

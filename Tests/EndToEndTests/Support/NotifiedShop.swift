@@ -1,11 +1,10 @@
 import Crypto
 import Foundation
 import FoundationNetworking
-import Postgres
 import TestSupport
 
 /// A shop with notifications: a few orders, an App Store with its own clock, and apps with keys.
-final class NotifiedShop {
+final class NotifiedShop: ShopDatabase {
   static let start: Int64 = 1_795_143_600_000
   static let day: Int64 = 86_400_000
 
@@ -140,21 +139,6 @@ final class NotifiedShop {
     return log.split(separator: "\n").count { line in
       line.contains("\"path\":\"\(path)") && id.map { line.contains("\"subject\":\"\($0)\"") } ?? true
     }
-  }
-
-  func value(_ sql: String) async throws -> String {
-    let session = try await PostgresSession.connect(
-      DatabaseRole.superuser.conninfo(conninfo), applicationName: "night-audit tests")
-    let row = try await session.execute("SELECT (\(sql))::text").single().optionalText(0)
-    await session.close()
-    return row ?? ""
-  }
-
-  func execute(_ sql: String) async throws {
-    let session = try await PostgresSession.connect(
-      DatabaseRole.superuser.conninfo(conninfo), applicationName: "night-audit tests")
-    try await session.executeScript(sql)
-    await session.close()
   }
 
   func file(_ name: String, night: String) throws -> Data {

@@ -1,12 +1,11 @@
 import Foundation
-import Postgres
 import Synchronization
 import TestSupport
 
 /// A shop with its own database, App Store and configuration.
 ///
 /// Unchecked, because `Process` may not be declared as `Sendable`. All properties are constant.
-final class Rehearsal: @unchecked Sendable {
+final class Rehearsal: ShopDatabase, @unchecked Sendable {
   static let asOf = "2026-11-20T03:00:00Z"
 
   let directory: TemporaryDirectory
@@ -153,25 +152,6 @@ final class Rehearsal: @unchecked Sendable {
       ])
       guard result.status == 0 else { throw Failure("\(key): \(result.errors)") }
     }
-  }
-
-  func value(
-    _ sql: String, conninfo: String? = nil, as role: DatabaseRole = .superuser
-  ) async throws -> String {
-    let session = try await PostgresSession.connect(
-      role.conninfo(conninfo ?? self.conninfo), applicationName: "night-audit tests")
-    let row = try await session.execute("SELECT (\(sql))::text").single().optionalText(0)
-    await session.close()
-    return row ?? ""
-  }
-
-  func execute(
-    _ sql: String, conninfo: String? = nil, as role: DatabaseRole = .superuser
-  ) async throws {
-    let session = try await PostgresSession.connect(
-      role.conninfo(conninfo ?? self.conninfo), applicationName: "night-audit tests")
-    try await session.executeScript(sql)
-    await session.close()
   }
 
   func requests() throws -> [[String: Any]] {

@@ -1,13 +1,12 @@
 import AppStore
 import Crypto
 import Foundation
-import Postgres
 import Reconciliation
 import TestSupport
 
 /// A shop with signed transactions and keys for the App Store Server API. Tests write its orders. The simulated Apple
 /// signs with a chain of its own.
-final class SignedShop {
+final class SignedShop: ShopDatabase {
   struct App {
     var name: String
     var bundleId: String
@@ -128,21 +127,6 @@ final class SignedShop {
       INSERT INTO sales.receipts VALUES
         ('receipt of \(order)', '\(order)', 'user of \(order)', '\(payload)', NULL, 'timeout', NULL, '\(received)')
       """)
-  }
-
-  func execute(_ sql: String) async throws {
-    let session = try await PostgresSession.connect(
-      DatabaseRole.superuser.conninfo(conninfo), applicationName: "night-audit tests")
-    try await session.executeScript(sql)
-    await session.close()
-  }
-
-  func value(_ sql: String) async throws -> String {
-    let session = try await PostgresSession.connect(
-      DatabaseRole.superuser.conninfo(conninfo), applicationName: "night-audit tests")
-    let row = try await session.execute("SELECT (\(sql))::text").single().optionalText(0)
-    await session.close()
-    return row ?? ""
   }
 
   // MARK: Apple
