@@ -33,7 +33,7 @@ struct StandbyTests {
   @Test("reading restarts once after a standby has cancelled its snapshot")
   func cancelledSnapshot() async throws {
     // An automatic vacuum could cancel the second snapshot, too.
-    let primary = try await PrivatePostgres.start(settings: "autovacuum = off")
+    let primary = try await PrivatePostgres.start()
     let shop = try await TestShop.make(in: primary, insertOrder())
     let standby = try await primary.startStandby(
       settings: "max_standby_streaming_delay = 0\nhot_standby_feedback = off")
@@ -90,7 +90,7 @@ struct StandbyTests {
 
   @Test("the snapshot of a restart includes all changes that the standby had received")
   func replayIsAwaited() async throws {
-    let primary = try await PrivatePostgres.start(settings: "autovacuum = off")
+    let primary = try await PrivatePostgres.start()
     let shop = try await TestShop.make(in: primary, insertOrder())
     // With this delay, replay waits as long as a snapshot conflicts with it.
     let standby = try await primary.startStandby(

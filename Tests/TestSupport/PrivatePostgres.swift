@@ -42,11 +42,13 @@ package final class PrivatePostgres: Sendable {
         "initdb", "--pgdata=\(directory)/data", "--username=postgres", "--auth=trust", "--encoding=\(encoding)",
         "--locale=C", "--no-sync")
       try certificate?.install(in: "\(directory)/data", installation)
+      // With hundreds of databases, autovacuum would start several workers a second.
       return """
 
         listen_addresses = ''
         fsync = off
         full_page_writes = off
+        autovacuum = off
         max_connections = 300
         max_locks_per_transaction = 512
         timezone = 'Asia/Kolkata'

@@ -25,7 +25,6 @@ import Testing
     auto_explain.log_timing = off
     auto_explain.log_format = json
     work_mem = '64kB'
-    autovacuum = off
     """
 
   private static let shop = """
