@@ -57,7 +57,8 @@ import Testing
   }
 
   @Test func theRoleThatRunsNightsCannotProveAnEditedReport() async throws {
-    let shop = try await Rehearsal.auditedShop()
+    let shop = try await Rehearsal.sampleShop()
+    #expect(try await shop.nightAudit("run", "--as-of", Rehearsal.asOf).status == 3)
     let folder = shop.reports + "/2026-11-19"
     let digest = try shop.edit("findings.csv", in: folder)
     let run = try await shop.value("SELECT run_id FROM night_audit.runs")

@@ -40,7 +40,8 @@ final class Rehearsal: ShopDatabase, @unchecked Sendable {
     return shop
   }
 
-  /// A sample shop after its first night, with a copy of its database and its reports.
+  /// A sample shop after its first night, with a copy of its database and its reports. `verify --run` does not find the
+  /// report of that night once a test has edited it, because its recorded path is gone.
   static func auditedShop() async throws -> Rehearsal {
     let first = try await audited.value
     let directory = try TemporaryDirectory()
