@@ -35,7 +35,15 @@ final class FindingRules {
       case .unpaid, .unconfirmed, .nothingToPay, .none: nil
       }
     openOwnershipReason =
-      facts.isOwnershipFinal(rules) ? nil : "A missing answer could still give the payment to another order."
+      if !facts.isOwnershipFinal(rules) {
+        "A missing answer could still give the payment to another order."
+      } else if let payment = comparable, let source = facts.unreadSource(rules),
+        facts.prefersToken(to: payment, rules: rules)
+      {
+        "\(source)."
+      } else {
+        nil
+      }
     unread =
       facts.awaitsPayment(rules)
         || facts.claims.owned.contains { facts.mayLosePayment($0, rules: rules, isUnread: true) }

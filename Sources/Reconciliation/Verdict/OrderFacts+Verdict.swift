@@ -23,14 +23,13 @@ extension OrderFacts {
     for rule in VerdictRule.allCases {
       var because = Because(isWanted: reasoning.isWanted)
       var verdict = rule.verdict(self, rules, &because)
-      if case .unpaid(_, let transaction) = verdict, mayBeAnnounced(rules),
+      if case .unpaid(let reason, _) = verdict, let source = unreadSource(rules),
         // A test user's purchase in the sandbox is no money, whatever is announced.
-        !(transaction?.environment == .sandbox && rules.testUsers.contains(order.userId))
+        !(reason == .sandbox && rules.testUsers.contains(order.userId))
       {
-        let reason = because.text
+        let sentence = because.text
         verdict = because.noting(
-          .unconfirmed(.awaitingEvidence),
-          "\(reason) But Apple's notifications of its time are not read yet, and one may contain its purchase.")
+          .unconfirmed(.awaitingEvidence), "\(sentence) But \(source).")
       }
       reasoning.take(rule, verdict, because)
       if let verdict { return verdict }

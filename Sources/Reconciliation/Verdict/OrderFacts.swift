@@ -110,8 +110,10 @@ public struct OrderFacts: Sendable {
   }
 
   /// True if a proof or the look-up is unanswered. The order is not called a duplicate until then.
-  var awaitsAnswer: Bool {
-    lookup?.awaitsAnswer ?? false || validReceipts.contains(where: \.state.awaitsAnswer)
+  /// A stated ID that is not known yet is looked up whatever the order's proofs contain.
+  func awaitsAnswer(_ rules: Rules) -> Bool {
+    lookup?.awaitsAnswer ?? (isStatedIDPending && rules.appsWithLookup.contains(rules.bundleId(of: order)))
+      || validReceipts.contains(where: \.state.awaitsAnswer)
   }
 
   /// True if a missing answer may state kind or refund. Receipts list IDs and dates alone.
@@ -130,13 +132,33 @@ public struct OrderFacts: Sendable {
     record.isRefundShareUnknown && awaitsDetails(of: record)
   }
 
-  /// True if a notification that is not read yet may contain a purchase that no receipt of the order contains:
-  /// one with its account token, or a period of the subscription whose original transaction ID it states.
-  func mayBeAnnounced(_ rules: Rules) -> Bool {
-    guard rules.awaitsSales(of: order) else { return false }
-    if order.appAccountToken != nil { return true }
-    guard let stated = order.transactionId else { return false }
-    return (proven + known).contains { $0.expiresDate != nil && $0.originalTransactionId == stated }
+  /// The unread source that may contain a purchase which no receipt of the order contains: one with its account token,
+  /// or a period of the subscription whose original transaction ID it states; nil: there is none.
+  func unreadSource(_ rules: Rules) -> String? {
+    let awaitsSales = rules.awaitsSales(of: order)
+    guard awaitsSales || unansweredOrders.contains(where: { $0.isUnread && isNear($0.order, rules) }) else { return nil }
+    let isOfSubscription = order.transactionId.map { stated in
+      (proven + known).contains { $0.expiresDate != nil && $0.originalTransactionId == stated }
+    }
+    guard order.appAccountToken != nil || isOfSubscription ?? false else { return nil }
+    return awaitsSales
+      ? "Apple's notifications of its time are not read yet, and one may contain its purchase"
+      : "Apple has not answered about a receipt of the same person, which may contain its purchase"
+  }
+
+  /// True for another order whose receipt may contain a purchase within the window of this order.
+  private func isNear(_ other: Order, _ rules: Rules) -> Bool {
+    other.orderId != order.orderId && rules.bundleId(of: other) == rules.bundleId(of: order)
+      && (other.createdAt - order.createdAt).magnitude <= rules.matchWindow
+  }
+
+  /// True if the order prefers a purchase with its account token to the one that it owns.
+  func prefersToken(to payment: TransactionRecord, rules: Rules) -> Bool {
+    let own = claimant(rules)
+    guard !payment.isReversed, let kind = own.link(to: payment, stated: own.stated(rules: rules), rules: rules) else {
+      return true
+    }
+    return kind > .token || kind == .token && !own.list.contains(payment.key) && !own.states(payment)
   }
 
   /// True if the period was upgraded, and no later period of its subscription is known.

@@ -139,7 +139,9 @@ public enum VerdictRule: String, CaseIterable, Sendable {
     if facts.hasUnansweredProofs {
       return because.noting(nil, "\(whose), but an unanswered proof could contain a transaction of its own.")
     }
-    if facts.awaitsAnswer { return because.noting(nil, "\(whose), but Apple has not answered about its own claim.") }
+    if facts.awaitsAnswer(rules) {
+      return because.noting(nil, "\(whose), but Apple has not answered about its own claim.")
+    }
     // An unreadable proof may contain a purchase of its own.
     if facts.order.transactionId != nil, facts.hasUnreadableProof {
       return because.noting(.unconfirmed(.unreadable), "\(whose), but one of its own proofs cannot be read.")
@@ -245,7 +247,7 @@ public enum VerdictRule: String, CaseIterable, Sendable {
       guard claimant.contradictsOwnPayload else {
         return because.noting(nil, "The IDs in its proofs do not contradict the stated ID.")
       }
-      guard !facts.awaitsAnswer, facts.claims.isFinal else {
+      guard !facts.awaitsAnswer(rules), facts.claims.isFinal else {
         return because.noting(nil, "A missing answer could still show which purchase pays it.")
       }
       return because.noting(

@@ -25,18 +25,21 @@ import Testing
     #expect(scene.world.audited().judgements["order"]?.verdict?.reason == .notFound)
   }
 
-  @Test("A proof of another transaction is id_mismatch, unless the stated transaction is known")
+  @Test("A proof of another transaction is id_mismatch, unless the stated one is known or was not looked up yet")
   func refutedName() {
-    for (isKnown, lookup) in [(true, nil), (false, nil), (false, .notFound())] as [(Bool, ProofState?)] {
+    for (isKnown, canLookUp, lookup, reason) in [
+      (true, true, nil, .familyShared), (false, false, nil, .idMismatch), (false, true, .notFound(), .idMismatch),
+      (false, true, nil, .notInReceipt),
+    ] as [(Bool, Bool, ProofState?, PaymentReason)] {
       var scene = ShopFixture()
       let order = scene.order { $0.transactionId = "T1" }
       let own = scene.transaction("T2") { $0.ownership = .familyShared }
       scene.signedProof(for: order, of: own)
       if isKnown { scene.transaction("T1") { $0.ownership = .familyShared } }
       scene.world.lookups["order"] = lookup
+      if !canLookUp { scene.world.rules.appsWithLookup = [] }
       scene.delivery(of: order)
-      #expect(
-        scene.world.audited().judgements["order"]?.verdict?.reason == (isKnown ? .familyShared : .idMismatch))
+      #expect(scene.world.audited().judgements["order"]?.verdict?.reason == reason)
     }
   }
 

@@ -127,10 +127,8 @@ struct RandomWorld: Sendable {
   func splittingPeriods(using random: inout SeededGenerator) -> World? {
     var copy = world
     for record in world.transactions where record.expiresDate != nil && record.webOrderLineItemId != nil {
-      // A token links orders by reference to an ID. A refund without the date of its statement is none of Apple's.
+      // A token links orders by reference to an ID.
       if case .stated(.some) = record.appAccountToken { continue }
-      let hasRefund = record.revocation != nil || record.revocationWithdrawnDate != nil
-      if hasRefund, record.revocationStatedDate == nil { continue }
       var second = record
       // The next ID in order, so that ties between purchases stay.
       second.transactionId = Identifier(record.transactionId.text + "+")
@@ -232,6 +230,10 @@ struct RandomWorld: Sendable {
     case 1: record.revocation = Revocation(date: time(using: &random), percentage: 50_000, type: "REFUND_PRORATED")
     case 2: record.revocationWithdrawnDate = time(using: &random)
     default: break
+    }
+    // A refund, or its withdrawal, is a statement about revocation.
+    if record.revocation != nil || record.revocationWithdrawnDate != nil {
+      record.revocationStatedDate = record.signedDate
     }
     return record
   }

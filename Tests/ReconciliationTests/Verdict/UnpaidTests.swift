@@ -224,6 +224,7 @@ import Testing
       scene.signedProof("first", for: owner, of: record)
       scene.delivery("d1", of: owner)
       let order = scene.order { $0.transactionId = "T9" }
+      scene.world.lookups["order"] = .notFound()
       scene.signedProof(for: order, of: record)
     },
     Case("another user sent the signed payload with another ID", "paid") { scene in
