@@ -277,6 +277,9 @@ CREATE TABLE night_audit.transactions (
 -- Periods of subscriptions: those with one web_order_line_item_id are one purchase.
 CREATE INDEX transactions_subscription
   ON night_audit.transactions (original_transaction_id, environment, web_order_line_item_id) WHERE expires_at IS NOT NULL;
+-- Parts of subscription bundles, which have no price, by the bundle's transaction ID, for explanations of one order.
+CREATE INDEX transactions_bundle ON night_audit.transactions (web_order_line_item_id)
+  WHERE expires_at IS NOT NULL AND coalesce(price_milliunits, 0) = 0;
 -- Restores by the original purchase: an order that claims one claims the other.
 CREATE INDEX transactions_restores ON night_audit.transactions (original_transaction_id, environment)
   WHERE original_transaction_id <> transaction_id AND is_renewal IS NOT TRUE AND expires_at IS NULL;

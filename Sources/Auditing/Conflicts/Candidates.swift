@@ -113,6 +113,7 @@ struct Candidates {
     if record.expiresDate != nil, let original = record.originalTransactionId, original != record.transactionId,
       !isProvenInWindow
     {
+      if let bundle = record.bundleTransactionId, bundle != original { links.append(.subscription(bundle)) }
       links.append(.subscription(original))
     }
     if let token = record.linkingToken {
@@ -226,10 +227,9 @@ struct Candidates {
     on record: TransactionRecord, product: Identifier, orderId: Identifier, userId: Identifier, createdAt: Instant,
     _ rules: Rules
   ) {
-    guard record.isPeriod(of: product),
-      let claim = PeriodClaim(on: record, orderId: orderId, userId: userId, createdAt: createdAt, rules: rules)
-    else { return }
-    periodClaims.append(claim)
+    let claim = PeriodClaim(
+      on: record, product: product, orderId: orderId, userId: userId, createdAt: createdAt, rules: rules)
+    if let claim { periodClaims.append(claim) }
   }
 
   private static func firstUser(_ stakes: [Stake], _ statingOrders: [StatingOrder]) -> Identifier? {
@@ -243,10 +243,6 @@ extension TransactionRecord {
   var linkingToken: String? {
     guard case .stated(.some(let token)) = self.appAccountToken, !isLaterPeriod else { return nil }
     return token
-  }
-
-  fileprivate func isPeriod(of productId: Identifier) -> Bool {
-    self.expiresDate != nil && self.environment == .production && isPurchase(of: productId)
   }
 
   fileprivate func isSold(near createdAt: Instant, rules: Rules) -> Bool {

@@ -16,6 +16,8 @@ struct ContestedTransaction {
   var sharesPurchase = false
   /// True if an order that states it, or whose receipts contain it, has its account token.
   var isWithToken = false
+  /// Orders that its account token links, and whose receipts contain purchases.
+  var accountOrders: [Identifier] = []
 }
 
 /// A range of the orders of one account token and product in the order of time.
@@ -238,8 +240,10 @@ extension [ContestedTransaction] {
     let records = TransactionRecord.foldingPurchases(map(\.record), hiding: isHidden)
     let purchases = Dictionary(grouping: indices) { records[$0].purchaseKey }
     return purchases.sorted { $0.key < $1.key }.map { _, places in
-      places.map { place in
+      let isWithToken = places.contains { self[$0].isWithToken }
+      return places.map { place in
         var transaction = self[place]
+        transaction.takeAccountOrders(unless: isWithToken)
         transaction.record = records[place]
         transaction.sharesPurchase = places.count > 1
         // Evidence about one of the IDs is evidence about the purchase.
@@ -257,6 +261,12 @@ extension ContestedTransaction {
       record: record, claimants: candidates.claimants, userId: candidates.userId,
       newestProof: candidates.newestProof, awaitsDetails: candidates.awaitsDetails, sharesPurchase: sharesPurchase,
       isWithToken: candidates.isWithToken)
+  }
+
+  /// Adds the other orders of the account, unless an order of the account refers to one of the purchase's IDs.
+  mutating func takeAccountOrders(unless isWithToken: Bool) {
+    if !isWithToken, !accountOrders.isEmpty { claimants = Set(claimants).union(accountOrders).sorted() }
+    accountOrders = []
   }
 
   func firstClaimant(_ timelines: [[Identifier]]) -> Identifier? {
@@ -284,6 +294,7 @@ extension ContestedTransaction {
     bytes.put(awaitsDetails)
     bytes.put(sharesPurchase)
     bytes.put(isWithToken)
+    bytes.put(accountOrders) { $1.put($0) }
   }
 
   init(from reader: inout RecordReader) throws(RecordReader.Mismatch) {
@@ -296,6 +307,7 @@ extension ContestedTransaction {
         return TimelineRange(timeline: timeline, places: start..<end)
       },
       userId: try reader.optionalId(), newestProof: try reader.flag() ? try CheckSubject(from: &reader) : nil,
-      awaitsDetails: try reader.flag(), sharesPurchase: try reader.flag(), isWithToken: try reader.flag())
+      awaitsDetails: try reader.flag(), sharesPurchase: try reader.flag(), isWithToken: try reader.flag(),
+      accountOrders: try reader.list { (reader) throws(RecordReader.Mismatch) in try reader.id() })
   }
 }

@@ -38,11 +38,11 @@ struct LinkableOrders {
   }
 
   /// Links orders to the transaction. If an order with its token refers to it, its token links no order whose receipts
-  /// contain purchases.
+  /// contain purchases. Of a purchase with several IDs such orders are kept apart, until all of its IDs are known.
   func link(_ transaction: inout ContestedTransaction, by link: UnprovenLink, rules: Rules) {
     transaction.userId = transaction.userId ?? firstUser
     guard let sold = transaction.record.saleDate else { return }
-    var further: [Identifier] = []
+    var (further, ofAccount): ([Identifier], [Identifier]) = ([], [])
     for kind in kinds {
       let first = kind.orders[0]
       guard transaction.record.isPurchase(of: first.productId) else { continue }
@@ -54,12 +54,15 @@ struct LinkableOrders {
       }
       let start = kind.orders.partitioningIndex { $0.createdAt >= sold - rules.matchWindow }
       let end = kind.orders.partitioningIndex { $0.createdAt > sold + rules.matchWindow }
-      if let timeline = kind.timeline, end - start >= Self.least, !transaction.sharesPurchase {
+      if case .token = link, first.hasPurchases, transaction.sharesPurchase {
+        ofAccount += kind.orders[start..<end].lazy.map(\.orderId)
+      } else if let timeline = kind.timeline, end - start >= Self.least, !transaction.sharesPurchase {
         transaction.linked.append(TimelineRange(timeline: timeline, places: start..<end))
       } else {
         further += kind.orders[start..<end].lazy.map(\.orderId)
       }
     }
     if !further.isEmpty { transaction.claimants = Set(transaction.claimants).union(further).sorted() }
+    transaction.accountOrders = ofAccount
   }
 }

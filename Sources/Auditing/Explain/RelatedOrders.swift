@@ -169,6 +169,8 @@ struct RelatedOrders {
     }
     try take("t.app_account_token IS NOT NULL AND replace(lower(t.app_account_token), '-', '') COLLATE \"C\"", tokens)
     try take("t.expires_at IS NOT NULL AND t.original_transaction_id", originals)
+    try take(
+      "t.expires_at IS NOT NULL AND coalesce(t.price_milliunits, 0) = 0 AND t.web_order_line_item_id", originals)
     return ids
   }
 
@@ -180,6 +182,7 @@ struct RelatedOrders {
     for record in records {
       if case .stated(.some(let token)) = record.appAccountToken { tokens.insert(AccountToken.spelling(token)) }
       if record.expiresDate != nil, let original = record.originalTransactionId { originals.insert(original) }
+      if let bundle = record.bundleTransactionId { originals.insert(bundle) }
     }
     var ids: Set<Identifier> = []
     if !originals.isEmpty {
@@ -353,7 +356,12 @@ struct RelatedOrders {
         periodClaims[original, default: []] += candidates.periodClaims
       }
       found.append((contested, candidates.affectedOrders))
-      claimants[record.purchaseKey, default: []].formUnion(contested.claimants)
+    }
+    let withToken = Set(found.lazy.filter { $0.transaction.isWithToken }.map { $0.transaction.record.purchaseKey })
+    for place in found.indices {
+      let purchase = found[place].transaction.record.purchaseKey
+      found[place].transaction.takeAccountOrders(unless: withToken.contains(purchase))
+      claimants[purchase, default: []].formUnion(found[place].transaction.claimants)
     }
     for (candidates, affectedOrders) in found {
       let (record, sharesPurchase) = (candidates.record, candidates.sharesPurchase)

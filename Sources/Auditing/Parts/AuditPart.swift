@@ -216,7 +216,7 @@ package struct AuditPart {
     func write(_ contested: ContestedTransaction) throws {
       let contested = contested.listingClaimants(contests.timelines)
       try writer.write(.contested, contested.record.transactionId) { contested.write(to: &$0) }
-      for order in contested.claimants { try writer.write(.contestedOrder, order, []) }
+      for order in contested.claimants + contested.accountOrders { try writer.write(.contestedOrder, order, []) }
     }
     try contests.forEach(write)
     try contests.forEachSharing(write)

@@ -210,7 +210,7 @@ struct OrderTransactionWriter: ~Copyable {
 enum UnprovenLink: Hashable {
   /// The account token, as `AccountToken.spelling` has it.
   case token(String)
-  /// The original transaction ID of a subscription.
+  /// The original transaction ID of a subscription, or the `bundleTransactionID` of a period.
   case subscription(Identifier)
   /// A question about the orders of a subscription's periods; it is no link.
   case periods(Identifier)
@@ -429,6 +429,7 @@ final class LinkQuestions {
   ) throws {
     var waiting = try SpillCursor(linkableOrders) { $0 }
     var (key, known, linkable) = ([UInt8](), [LinkableOrder](), LinkableOrders([]))
+    let ofBundles = SpillSorter(directory: directory, budget: 1 << 20)
     let forToken = SpillSorter(directory: directory, budget: 1 << 20)
     func answer(_ question: SpillSorter.Record) throws {
       if question.content.isEmpty { return }
@@ -459,12 +460,14 @@ final class LinkQuestions {
       guard try reader.flag() else {
         var contested = try ContestedTransaction(from: &reader)
         linkable.link(&contested, by: link, rules: rules)
-        guard case .subscription = link, let token = contested.record.linkingToken else {
-          return try handing(contested)
-        }
+        guard case .subscription(let id) = link else { return try handing(contested) }
         record.clear()
         record.put(false)
         contested.write(to: &record)
+        if let original = contested.record.originalTransactionId, id != original {
+          return try ofBundles.add(key: UnprovenLink.subscription(original).key, content: record.content)
+        }
+        guard let token = contested.record.linkingToken else { return try handing(contested) }
         return try forToken.add(key: UnprovenLink.token(AccountToken.spelling(token)).key, content: record.content)
       }
       guard case .token(let token) = link else { throw RecordReader.Mismatch() }
@@ -478,6 +481,17 @@ final class LinkQuestions {
     while let question = asked.head, question.key.first.map({ $0 <= UnprovenLink.subscriptionMark }) ?? false {
       try answer(question)
       try asked.advance()
+    }
+    if ofBundles.count > 0 {
+      // From the start, because the ID of a subscription may precede that of the bundle.
+      try linkableOrders.restart()
+      waiting = try SpillCursor(linkableOrders) { $0 }
+      key = []
+      var bundles = try SpillCursor(ofBundles) { $0 }
+      while let question = bundles.head {
+        try answer(question)
+        try bundles.advance()
+      }
     }
     var further = try SpillCursor(forToken) { $0 }
     while true {

@@ -58,14 +58,18 @@ extension TransactionRecord {
     return self.transactionId == id || !self.otherIds.isEmpty && self.otherIds.contains(id)
   }
 
-  /// True if the ID is of this purchase: one of its transaction IDs, or the `bundleTransactionID` of a subscription
-  /// bundle, which is the ID of the period of each of its parts.
-  func isStated(by id: Identifier) -> Bool {
-    isOf(id) || self.expiresDate != nil && self.webOrderLineItemId == id
+  /// The `bundleTransactionID` of a part of a subscription bundle: an order may state it, and no transaction has it.
+  /// An ordinary period, which has a price or is its own original, has the ID of its line item in the same field.
+  public var bundleTransactionId: Identifier? {
+    guard self.expiresDate != nil, self.priceMilliunits ?? 0 == 0, hasOtherOriginal else { return nil }
+    return self.webOrderLineItemId
   }
 
+  /// True if the ID is of this purchase: one of its transaction IDs, or the `bundleTransactionID` of its bundle.
+  func isStated(by id: Identifier) -> Bool { isOf(id) || bundleTransactionId == id }
+
   /// True if an order that states the ID may mean it: the purchase, or its subscription.
-  func isReferred(by id: Identifier) -> Bool { isStated(by: id) || self.originalTransactionId == id }
+  public func isReferred(by id: Identifier) -> Bool { isStated(by: id) || self.originalTransactionId == id }
 
   public var smallestId: Identifier { self.otherIds.first.map { min($0, self.transactionId) } ?? self.transactionId }
 

@@ -193,7 +193,7 @@ public struct TransactionRecord: Hashable, Sendable {
 
   public var isFamilyShared: Bool { self.ownership == .familyShared || self.revocation?.type == "FAMILY_REVOKE" }
 
-  private var hasOtherOriginal: Bool {
+  var hasOtherOriginal: Bool {
     self.originalTransactionId.map { $0 != self.transactionId } ?? false
   }
 

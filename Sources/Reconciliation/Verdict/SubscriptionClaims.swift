@@ -15,11 +15,15 @@ public struct PeriodClaim: Hashable, Sendable {
     self.isApproximate = isApproximate
   }
 
-  /// The claim of an order that refers to a period; nil: the period has no date.
+  /// The claim of an order that refers to a period; nil: the transaction is no period of the ordered product in
+  /// production, or has no date.
   public init?(
-    on period: TransactionRecord, orderId: Identifier, userId: Identifier, createdAt: Instant, rules: Rules
+    on period: TransactionRecord, product: Identifier, orderId: Identifier, userId: Identifier, createdAt: Instant,
+    rules: Rules
   ) {
-    guard let date = period.saleDate else { return nil }
+    guard period.expiresDate != nil, period.environment == .production, period.isPurchase(of: product),
+      let date = period.saleDate
+    else { return nil }
     self.init(orderId: orderId, userId: userId, date: date, distance: (date - createdAt).magnitude)
     let isFirst = period.originalTransactionId == period.transactionId
     if isFirst, distance > rules.matchWindow, period.expiresDate.map({ $0 <= createdAt }) ?? false {

@@ -304,6 +304,45 @@ import Testing
     #expect(night.atStake == ["delivered_not_paid": ["9.90"], "orphan_payment": ["", "9.90"]])
   }
 
+  @Test("An order that states only a bundle's transaction ID owns the period, whichever ID is the smaller one")
+  func bundlesByID() async throws {
+    var rows = ShopRows()
+    for (bundle, original) in [("1-bundle", "5-first"), ("9-bundle", "4-first")] {
+      for part in ["a", "b"] {
+        rows.transaction(
+          "\(bundle)-\(part)", of: original, product: "club", firstHours: -60 * 24, expires: true, isRenewal: true,
+          period: bundle)
+      }
+      rows.order("order-\(bundle)", by: "ann-\(bundle)", names: bundle, product: "club", isUnknown: true)
+    }
+    // An order that states the original ID is linked to the period, too.
+    rows.order("later", by: "ann-1-bundle", names: "5-first", product: "club", hours: 2, isServed: false)
+    let night = try await rows.audited()
+    for bundle in ["1-bundle", "9-bundle"] { #expect(night.payments["order-\(bundle)"] == "paid \(bundle)-a") }
+    #expect(night.payments["later"] == "unpaid duplicate 5-first", "\(night.payments)")
+    #expect(!night.findings.contains { $0.hasPrefix("renewal_without_order") }, "\(night.findings)")
+  }
+
+  @Test("A second ID of a purchase links no further order of its account to it")
+  func secondIDOfAccount() async throws {
+    let token = "9d4f0c5e-0d7b-4c5e-9d8a-1f2e3d4c5b6a"
+    var nights: [ShopRows.Night] = []
+    for ids in [["S1"], ["S1", "S1-second"]] {
+      var rows = ShopRows()
+      for id in ids {
+        rows.transaction(
+          id, of: "S0", product: "club", firstHours: -60 * 24, expires: true, isRenewal: false, token: token,
+          period: "W1")
+      }
+      rows.transaction("X1", product: "coins")
+      rows.order("first", by: "ann", product: "club", containing: ["S1"], isServed: false, token: token)
+      rows.order("second", by: "ann", product: "club", hours: 1, containing: ["X1"], token: token)
+      nights.append(try await rows.audited())
+    }
+    #expect(nights[0].payments["first"] == "paid S1")
+    #expect(nights[0].payments == nights[1].payments && nights[0].findings == nights[1].findings)
+  }
+
   @Test("A purchase without references is an orphan, unless an order owns its restore")
   func unmentionedPurchase() async throws {
     var rows = ShopRows()
@@ -405,7 +444,7 @@ struct ShopRows {
   mutating func transaction(
     _ id: String, of original: String? = nil, product: String = "gems", bundle: String = CrowdedShop.bundle,
     hours: Int64 = 0, firstHours: Int64? = nil, expires: Bool = false, isRenewal: Bool? = nil, isRevoked: Bool = false,
-    isContradictory: Bool = false, price: Int64? = nil, token: String? = nil
+    isContradictory: Bool = false, price: Int64? = nil, token: String? = nil, period: String? = nil
   ) {
     let (date, asOf) = (Self.time(hours), Self.time(48))
     let expiry = expires ? "\(date) + interval '31 days'" : "NULL::timestamptz"
@@ -413,11 +452,12 @@ struct ShopRows {
     script += """
       INSERT INTO night_audit.transactions (environment, transaction_id, original_transaction_id, bundle_id, product_id,
         quantity, purchased_at, original_purchased_at, expires_at, subscription_expires_at, revoked_at, revocation_told_at,
-        tells_account_token, app_account_token, is_contradictory, is_renewal, channel, signed_at, checked_at, price_milliunits, currency)
+        tells_account_token, app_account_token, is_contradictory, is_renewal, channel, signed_at, checked_at,
+        web_order_line_item_id, price_milliunits, currency)
       VALUES ('Production', '\(id)', '\(original ?? id)', '\(bundle)', '\(product)', 1, \(date),
         \(Self.time(firstHours ?? hours)), \(expiry), \(expiry), \(isRevoked ? Self.time(24) : "NULL"), \(asOf), \(token != nil),
         \(Self.text(token)),
-        \(isContradictory), \(isRenewal.map { "\($0)" } ?? "NULL"), 'serverApi', \(asOf), \(asOf),
+        \(isContradictory), \(isRenewal.map { "\($0)" } ?? "NULL"), 'serverApi', \(asOf), \(asOf), \(Self.text(period)),
         \(price.map { "\($0), 'USD'" } ?? "NULL, NULL"));
 
       """

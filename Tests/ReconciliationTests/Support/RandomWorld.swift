@@ -127,8 +127,6 @@ struct RandomWorld: Sendable {
   func splittingPeriods(using random: inout SeededGenerator) -> World? {
     var copy = world
     for record in world.transactions where record.expiresDate != nil && record.webOrderLineItemId != nil {
-      // A token links orders by reference to an ID.
-      if case .stated(.some) = record.appAccountToken { continue }
       var second = record
       // The next ID in order, so that ties between purchases stay.
       second.transactionId = Identifier(record.transactionId.text + "+")

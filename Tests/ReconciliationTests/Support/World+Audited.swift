@@ -82,7 +82,7 @@ extension World {
     }
     let matching = Matching(of: facts.values.map { $0.claimant(rules) }, rules: rules)
     let usersByToken = self.usersByToken()
-    let neighbors = neighbors(facts, matching)
+    let neighbors = neighbors(recordsByKey.values)
     for (orderId, claims) in matching.claims {
       facts[orderId]?.claims = claims
       guard let one = facts[orderId] else { continue }
@@ -97,17 +97,17 @@ extension World {
     return (facts, matching.claimed.union(recordsByKey.values.filter { matching.isClaimed($0) }.map(\.key)))
   }
 
-  /// By original transaction ID and order, the other owners of the subscription's periods.
+  /// By original transaction ID and order, the other orders that refer to the subscription's periods.
   private func neighbors(
-    _ facts: [Identifier: OrderFacts], _ matching: Matching
+    _ records: some Sequence<TransactionRecord>
   ) -> [Identifier: [Identifier: SubscriptionNeighbors]] {
     var periodClaims: [Identifier: [PeriodClaim]] = [:]
-    for (orderId, claims) in matching.claims {
-      guard let order = facts[orderId]?.order else { continue }
-      for period in claims.owned where period.environment == .production && period.expiresDate != nil {
-        guard let original = period.originalTransactionId, let date = period.saleDate else { continue }
-        periodClaims[original, default: []].append(
-          PeriodClaim(orderId: orderId, userId: order.userId, date: date, distance: (date - order.createdAt).magnitude))
+    for period in records {
+      guard let original = period.originalTransactionId else { continue }
+      periodClaims[original, default: []] += mentioning([period.key]).compactMap { order in
+        PeriodClaim(
+          on: period, product: order.productId, orderId: order.orderId, userId: order.userId,
+          createdAt: order.createdAt, rules: rules)
       }
     }
     return periodClaims.mapValues { SubscriptionClaims($0, people: rules.people).neighbors }
@@ -219,12 +219,14 @@ extension World {
 private struct WorldReferences {
   private let rules: Rules
   private var recordsByToken: [String: [TransactionRecord]] = [:]
-  /// Subscription periods, by original transaction ID and by the ID of the period.
+  /// Subscription periods, by each ID that refers to them.
   private var periodsById: [Identifier: [TransactionRecord]] = [:]
   private var statingOrders: [Identifier: [Order]] = [:]
   /// Orders for which a receipt with the transaction was sent.
   private var sendingOrders: [TransactionKey: [Order]] = [:]
   private var proofs: [Identifier: Set<TransactionKey>] = [:]
+  /// Orders that a receipt with a purchase was sent for.
+  private var ordersWithPurchases: Set<Identifier> = []
 
   init(_ world: World, _ records: some Sequence<TransactionRecord>) {
     rules = world.rules
@@ -233,18 +235,18 @@ private struct WorldReferences {
         recordsByToken[AccountToken.spelling(token), default: []].append(record)
       }
       guard record.expiresDate != nil else { continue }
-      for id in Set([record.originalTransactionId, record.webOrderLineItemId].compactMap(\.self)) {
-        periodsById[id, default: []].append(record)
-      }
+      let further = [record.originalTransactionId, record.webOrderLineItemId].compactMap(\.self)
+      for id in Set(record.keys.map(\.transactionId) + further) { periodsById[id, default: []].append(record) }
     }
     var orders: [Identifier: Order] = [:]
     for case .valid(let order) in world.orders {
       orders[order.orderId] = order
       if let id = order.transactionId { statingOrders[id, default: []].append(order) }
     }
-    for receipt in world.receipts where receipt.defect == nil {
-      guard let order = receipt.orderId.flatMap({ orders[$0] }) else { continue }
+    for receipt in world.receipts {
       let contained = world.contained[receipt.receiptId] ?? []
+      if let orderId = receipt.orderId, !contained.isEmpty { ordersWithPurchases.insert(orderId) }
+      guard receipt.defect == nil, let order = receipt.orderId.flatMap({ orders[$0] }) else { continue }
       for key in contained { sendingOrders[key, default: []].append(order) }
       if receipt.state.kind != .app, receipt.isGenuine { proofs[order.orderId, default: []].formUnion(contained) }
     }
@@ -260,12 +262,14 @@ private struct WorldReferences {
         !record.isFamilyShared, record.isPurchase(of: order.productId),
         (sold - order.createdAt).magnitude <= rules.matchWindow
       else { return false }
-      if case .stated(.some(let token)) = record.appAccountToken, !record.isLaterPeriod {
-        // Another order of the account that references the transaction has a better link.
-        return hasToken(order, token) && !referring(to: record).contains { hasToken($0, token) }
+      // An order with purchases leaves the transaction to an order of the account that refers to it.
+      if case .stated(.some(let token)) = record.appAccountToken, !record.isLaterPeriod, hasToken(order, token),
+        !ordersWithPurchases.contains(order.orderId) || !referring(to: record.keys).contains(where: { hasToken($0, token) })
+      {
+        return true
       }
       guard record.expiresDate != nil, let id = order.transactionId, record.transactionId != id else { return false }
-      return (record.originalTransactionId == id || record.webOrderLineItemId == id) && !isProvenInWindow(record)
+      return record.isReferred(by: id) && !isProvenInWindow(record)
     }
   }
 
@@ -275,7 +279,7 @@ private struct WorldReferences {
 
   /// True if the only order that refers to the transaction has a verified proof of it, and was created near it.
   private func isProvenInWindow(_ record: TransactionRecord) -> Bool {
-    let orders = referring(to: record)
+    let orders = referring(to: [record.key])
     guard Set(orders.map(\.orderId)).count == 1, let order = orders.first, let sold = record.saleDate,
       (sold - order.createdAt).magnitude <= rules.matchWindow
     else { return false }
@@ -283,9 +287,9 @@ private struct WorldReferences {
     return proofs[order.orderId]?.contains(record.key) ?? false
   }
 
-  /// Orders that state the transaction, or that a receipt with it was sent for.
-  private func referring(to record: TransactionRecord) -> [Order] {
-    (statingOrders[record.transactionId] ?? []) + (sendingOrders[record.key] ?? [])
+  /// Orders that state one of the transactions, or that a receipt with one was sent for.
+  private func referring(to keys: [TransactionKey]) -> [Order] {
+    keys.flatMap { (statingOrders[$0.transactionId] ?? []) + (sendingOrders[$0] ?? []) }
   }
 }
 

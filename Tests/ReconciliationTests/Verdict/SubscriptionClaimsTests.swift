@@ -20,8 +20,8 @@ import Testing
 
   private func claim(_ orderId: Identifier, _ userId: Identifier, on number: Int64, month: Int64) -> PeriodClaim? {
     PeriodClaim(
-      on: period(number), orderId: orderId, userId: userId, createdAt: start + .days(30 * (month - 1)) + .minutes(5),
-      rules: rules)
+      on: period(number), product: "gold", orderId: orderId, userId: userId,
+      createdAt: start + .days(30 * (month - 1)) + .minutes(5), rules: rules)
   }
 
   @Test("Orders that state the original ID alone each claim the period near their creation")
