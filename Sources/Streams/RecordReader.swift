@@ -73,8 +73,10 @@ public struct RecordReader: ~Copyable {
   public mutating func list<Value>(
     each: (inout RecordReader) throws(Mismatch) -> Value
   ) throws(Mismatch) -> [Value] {
+    let count = try int()
     var values: [Value] = []
-    for _ in 0..<(try int()) { values.append(try each(&self)) }
+    values.reserveCapacity(min(Int(clamping: count), rest.count))
+    for _ in 0..<count { values.append(try each(&self)) }
     return values
   }
 

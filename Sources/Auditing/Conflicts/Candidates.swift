@@ -189,6 +189,7 @@ struct Candidates {
       sorted.contains { !$0.order.isBad && !record.hasOtherToken(than: $0.order.appAccountToken) }
       || statingOrders.contains { !record.hasOtherToken(than: $0.appAccountToken) }
     let isAlone = sorted.count { !$0.order.isBad } + statingOrders.count == 1
+    claimants.reserveCapacity(statingOrders.count)
     var further = statingOrders[...]
     func addStatingOrders(before orderId: Identifier?) {
       while let next = further.first, orderId.map({ next.orderId < $0 }) ?? true {

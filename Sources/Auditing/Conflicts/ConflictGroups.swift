@@ -179,6 +179,9 @@ final class ConflictGroups {
 
   /// Assigns each contesting order to a batch of at least `size` orders. All transactions must have been added.
   func batches(ofAtLeast size: Int) -> Batches {
+    // One transaction may have any number of claimants.
+    last = []
+    record = RecordBytes()
     var sizes = [Int32: Int]()
     for place in parents.indices { sizes[root(of: Int32(place)), default: 0] += 1 }
     var (batchByRoot, batch, filled) = ([Int32: UInt32](), UInt32(0), 0)

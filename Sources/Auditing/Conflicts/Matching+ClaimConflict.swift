@@ -63,8 +63,13 @@ private struct ContestedTransactionsByOrder {
   private var placeByOrder: [Identifier: Int32] = [:]
   /// Ranges, because transactions listed in one user's receipts are adjacent.
   private var additionalPlacesByOrder: [Identifier: [Range<Int32>]] = [:]
+  /// The first few sets of very many orders, sorted by ID. A search in one takes less memory than an entry per order.
+  private var largeSets: [(claimants: [Identifier], place: Int32)] = []
+  private let largeSetSize: Int
 
-  init(timelines: [[Identifier]]) { self.timelines = timelines }
+  init(timelines: [[Identifier]], largeSetSize: Int) {
+    (self.timelines, self.largeSetSize) = (timelines, largeSetSize)
+  }
 
   mutating func add(_ transaction: ContestedTransaction) {
     for range in transaction.linked {
@@ -89,6 +94,7 @@ private struct ContestedTransactionsByOrder {
     let place = Int32(transactions.count)
     places[own] = place
     transactions.append([record])
+    if claimants.count >= largeSetSize, largeSets.count < 8 { return largeSets.append((claimants, place)) }
     for orderId in claimants {
       if placeByOrder[orderId] == nil {
         placeByOrder[orderId] = place
@@ -119,10 +125,15 @@ private struct ContestedTransactionsByOrder {
 
   /// The transactions that list the order as a claimant.
   func listed(_ orderId: Identifier) -> [TransactionRecord] {
-    guard let place = placeByOrder[orderId] else { return [] }
-    let own = transactions[Int(place)]
-    guard let further = additionalPlacesByOrder[orderId] else { return own }
-    return own + further.flatMap { places in places.lazy.flatMap { transactions[Int($0)] } }
+    var own = placeByOrder[orderId].map { transactions[Int($0)] } ?? []
+    for places in additionalPlacesByOrder[orderId] ?? [] {
+      for place in places { own += transactions[Int(place)] }
+    }
+    for (claimants, place) in largeSets {
+      let found = claimants.partitioningIndex { $0 >= orderId }
+      if found < claimants.count, claimants[found] == orderId { own += transactions[Int(place)] }
+    }
+    return own
   }
 
   /// The transactions that a token links to the order or to others of its timeline: one list for all of them.
@@ -171,9 +182,12 @@ struct ClaimConflict {
   /// Transactions that orders left out of the matching state or are linked to.
   private var claimed: Set<TransactionKey> = []
 
-  init(rules: Rules, mixedPeople: Set<Identifier>, timelines: [[Identifier]] = []) {
+  /// - Parameter largeSetSize: the number of a transaction's claimants that are searched instead of indexed.
+  init(
+    rules: Rules, mixedPeople: Set<Identifier>, timelines: [[Identifier]] = [], largeSetSize: Int = 1 << 14
+  ) {
     (self.rules, self.mixedPeople) = (rules, mixedPeople)
-    contested = ContestedTransactionsByOrder(timelines: timelines)
+    contested = ContestedTransactionsByOrder(timelines: timelines, largeSetSize: largeSetSize)
   }
 
   mutating func add(_ transaction: ContestedTransaction) {

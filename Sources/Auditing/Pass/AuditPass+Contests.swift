@@ -61,14 +61,8 @@ extension AuditPass {
     _ contests: ConflictGroups, _ batches: ConflictGroups.Batches, _ contestedOrders: ContestedOrders,
     into matched: Exchange.RecordSink
   ) throws {
+    try write(contests, batches, to: contestedOrders.records)
     var record = RecordBytes()
-    try contests.forEach { contested in
-      guard let batch = batches.batch(of: contested) else { return try addUnowned(contested) }
-      record.clear()
-      record.put(false)
-      contested.write(to: &record)
-      try contestedOrders.records.add(key: AuditPass.key(ofBatch: batch), content: record.content)
-    }
     let mixedPeople = contestedOrders.mixedPeople
     var material = try SpillCursor(contestedOrders.records) { record in (batch: record.key, content: record.content) }
     for batch in 0..<batches.count {
@@ -101,6 +95,17 @@ extension AuditPass {
         outcome.decisive(orderId, claims).write(to: &record)
         try matched.add(orderId, record)
       }
+    }
+  }
+
+  private func write(_ contests: ConflictGroups, _ batches: ConflictGroups.Batches, to records: SpillSorter) throws {
+    var record = RecordBytes()
+    try contests.forEach { contested in
+      guard let batch = batches.batch(of: contested) else { return try addUnowned(contested) }
+      record.clear()
+      record.put(false)
+      contested.write(to: &record)
+      try records.add(key: AuditPass.key(ofBatch: batch), content: record.content)
     }
   }
 

@@ -37,6 +37,7 @@ extension AuditPass {
       guard let record = try transactions.next() else { break }
       let sharesPurchase = sharedPurchases.contains(record.purchaseKey)
       let candidates = Candidates(for: record, try ofOne.gathered(), rules: plan.rules)
+      if transactions.nextKey.map({ !$0.isSame(as: record.transactionId) }) ?? true { ofOne.release() }
       let contested = ContestedTransaction(record, candidates, sharesPurchase: sharesPurchase)
       let links = candidates.awaitedLinks(record, withoutReceipt: withoutReceipt)
       if links.isEmpty {
@@ -146,6 +147,9 @@ private struct ReferencesToTransaction: ~Copyable {
     }
     return gathering
   }
+
+  /// Releases large buffers when no further transaction has the ID.
+  mutating func release() { gathering.clear() }
 
   private mutating func decode(_ content: UnsafeRawBufferPointer) throws {
     var reader = RecordReader(content)

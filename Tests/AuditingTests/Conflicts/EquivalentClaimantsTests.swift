@@ -107,7 +107,8 @@ private let asOf = Instant(seconds: 1_795_132_800)
       let goods = Set(crowd.groups.map(\.row.orderId).filter { _ in Bool.random(using: &random) })
       let mixedPeople = Set(crowd.groups.filter { goods.contains($0.row.orderId) }.map(\.row.userId))
         .intersection(crowd.groups.filter { !goods.contains($0.row.orderId) }.map(\.row.userId))
-      var contest = ClaimConflict(rules: rules, mixedPeople: mixedPeople)
+      var contest = ClaimConflict(
+        rules: rules, mixedPeople: mixedPeople, largeSetSize: seed.isMultiple(of: 2) ? 4 : 1_000)
       for transaction in contested.shuffled(using: &random) { contest.add(transaction) }
       let contestedKeys = Set(crowd.records.map(\.key))
       var seen: [Identifier: OrderClaims] = [:]
