@@ -91,7 +91,8 @@ extension Matching {
     return ((pair.transaction.saleDate ?? createdAt) - createdAt).magnitude.microseconds
   }
 
-  /// nil: the pairs are not on one line of time, or too few for a gain.
+  /// Orders and purchases are in the order of time. nil: the pairs are not on one line, are too few for a gain, or lack
+  /// one of the best.
   func assignByTimeline(_ pairs: [Pair], _ orders: [Int], saleCount: Int) -> [Int?]? {
     guard pairs.count > 64 else { return nil }
     var dates = [Int64?](repeating: nil, count: saleCount)
@@ -109,15 +110,10 @@ extension Matching {
       orders: times, transactions: sales, window: window, hasGoods: hasGoods
     ).partners
     // The best assignment of all pairs is the best of the allowed ones if it has only allowed pairs.
-    let isAllowed =
-      isComplete
-      || onLine.enumerated().allSatisfy { order, sale in
-        sale.map { allowed.contains(order * saleCount + $0) } ?? true
-      }
-    if isAllowed { return onLine }
-    return TimelineAssignment.solve(
-      orders: times, transactions: sales, window: window, hasGoods: hasGoods,
-      allows: { allowed.contains($0 * saleCount + $1) })?.partners
+    let isAllowed = onLine.enumerated().allSatisfy { order, sale in
+      sale.map { isComplete || allowed.contains(order * saleCount + $0) } ?? true
+    }
+    return isAllowed ? onLine : nil
   }
 
   /// The penalty exceeds any distance, so that orders with goods come first.

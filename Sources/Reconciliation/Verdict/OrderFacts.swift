@@ -136,7 +136,9 @@ public struct OrderFacts: Sendable {
   /// or a period of the subscription whose original transaction ID it states; nil: there is none.
   func unreadSource(_ rules: Rules) -> String? {
     let awaitsSales = rules.awaitsSales(of: order)
-    guard awaitsSales || unansweredOrders.contains(where: { $0.isUnread && isNear($0.order, rules) }) else { return nil }
+    guard awaitsSales || unansweredOrders.contains(where: { $0.isUnread && isNear($0.order, rules) }) else {
+      return nil
+    }
     let isOfSubscription = order.transactionId.map { stated in
       (proven + known).contains { $0.expiresDate != nil && $0.originalTransactionId == stated }
     }

@@ -203,15 +203,18 @@ extension World {
   /// True if the order's account token or stated subscription links it to a purchase that the other world lacks, in an
   /// app without notifications.
   ///
-  /// Such a purchase is known from a receipt of another order only. An order cannot wait for those.
+  /// Such a purchase is known from a receipt of another order only. An order cannot wait for those. Some periods of
+  /// these worlds go back to a transaction that is no period, for which no order waits either.
   fileprivate func hasPurchase(announcedFor orderId: Identifier?, unlike other: World) -> Bool {
     for case .valid(let order) in orders where order.orderId == orderId {
-      guard rules.salesKnownUntil[rules.bundleId(of: order)] == nil else { return false }
+      let isAnnounced = rules.salesKnownUntil[rules.bundleId(of: order)] != nil
+      let isSubscription = other.transactions.contains { $0.expiresDate != nil && $0.isOf(order.transactionId) }
       let known = Set(other.transactions.map(\.key))
       return transactions.contains { purchase in
         let isOfSubscription = purchase.expiresDate != nil && purchase.originalTransactionId == order.transactionId
-        return (isOfSubscription || AccountToken.relation(of: order, to: purchase) == .same)
-          && !known.contains(purchase.key)
+        return !known.contains(purchase.key)
+          && (isOfSubscription && !(isAnnounced && isSubscription)
+            || !isAnnounced && AccountToken.relation(of: order, to: purchase) == .same)
       }
     }
     return false

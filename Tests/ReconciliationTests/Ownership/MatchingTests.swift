@@ -338,24 +338,23 @@ import Testing
             status: .verified, createdAt: ordered + .hours(12 * Int64(random.number(0...10)))), proven: .none)
       }
       let matching = Matching(of: orders, rules: rules)
-      let byId = matching.claimants.indices.sorted {
-        matching.claimants[$0].order.orderId < matching.claimants[$1].order.orderId
-      }
+      let inTime = Array(matching.claimants.indices)
       let saleCount = random.number(9...14)
+      let hours = (0..<saleCount).map { _ in 12 * Int64(random.number(0...10)) }.sorted()
       var pairs: [Matching.Pair] = []
       for sale in 0..<saleCount {
         var record = TransactionRecord(
           environment: .production, transactionId: Identifier("T\(10 + sale)"), productId: "gems.100")
-        record.purchaseDate = ordered + .hours(12 * Int64(random.number(0...10)))
+        record.purchaseDate = ordered + .hours(hours[sale])
         pairs += (0..<orderCount).map { Matching.Pair(order: $0, sale: sale, transaction: record) }.filter { pair in
-          matching.distance(pair, byId) <= rules.matchWindow.microseconds && !random.oneIn(12)
+          matching.distance(pair, inTime) <= rules.matchWindow.microseconds && !random.oneIn(12)
         }
       }
       guard Set(pairs.map(\.sale)).count == saleCount,
-        let partners = matching.assignByTimeline(pairs, byId, saleCount: saleCount)
+        let partners = matching.assignByTimeline(pairs, inTime, saleCount: saleCount)
       else { continue }
       answers += 1
-      #expect(partners == matching.assignByFlow(pairs, byId, saleCount: saleCount), "\(block), \(number)")
+      #expect(partners == matching.assignByFlow(pairs, inTime, saleCount: saleCount), "\(block), \(number)")
     }
     #expect(answers > 5)
   }

@@ -151,13 +151,12 @@ import Testing
         order.createdAt = time()
         return Claimant(
           order: order, proven: VerifiedTransactions(records.filter { _ in random.number(1...10) <= density }))
-      }
+      }.sorted { ($0.order.createdAt, $0.order.orderId) < ($1.order.createdAt, $1.order.orderId) }
       let matching = Matching(
         deciding: claimants, ShopFixture().world.rules, without: Array(repeating: false, count: claimants.count))
-      let sales = records.map(\.purchaseKey).sorted()
-      let orders = claimants.indices.sorted { claimants[$0].order.orderId < claimants[$1].order.orderId }
+      let sales = records.sorted { $0.isSold(before: $1) }.map(\.purchaseKey)
       for members in Matching.groups(Array(matching.links.joined())) {
-        let own = orders.filter { order in members.contains { $0.index == order } }
+        let own = claimants.indices.filter { order in members.contains { $0.index == order } }
         let keys = sales.filter { sale in members.contains { $0.transaction.purchaseKey == sale } }
         let pairs = members.compactMap { member -> Matching.Pair? in
           guard let order = own.firstIndex(of: member.index),

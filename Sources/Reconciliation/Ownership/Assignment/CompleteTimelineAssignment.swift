@@ -1,36 +1,31 @@
 import HeapModule
 
-/// The result of ``Assignment`` if every pair within the window is allowed, in n log n steps.
-/// Orders and transactions lie on one line of time, and the cost of a pair is its distance. For equal numbers of both,
-/// the pairs across each moment are known: the orders before it less the transactions before it. Every assignment that
-/// crosses no moment in vain is a best one, so each order in turn takes the smallest ID that it reaches so. For unequal
-/// numbers, two heaps find the points without a partner. Memory is in proportion to n.
+/// The result of ``TimelineAssignment`` if every pair within the window is allowed, in n log n steps.
+/// For equal numbers, the pairs in the order of time are the best ones. For unequal numbers, two heaps find the points
+/// without a partner. Memory is in proportion to n.
 /// The window and goods are checked afterwards. Parts that exceed the window or leave out an order with goods, and
 /// ties, are left to ``TimelineAssignment``.
 struct CompleteTimelineAssignment {
-  /// Returns, by rank of each order, the rank of its transaction or nil. Times are in microseconds.
-  /// `hasGoods` goes by rank; empty if all orders are alike.
+  /// Returns, by order, its transaction or nil. Times are in microseconds, sorted.
+  /// `hasGoods` goes by order; empty if all orders are alike.
   static func solve(
     orders: [Int64], transactions: [Int64], window: Int64, hasGoods: [Bool] = []
   ) -> (partners: [Int?], steps: Int) {
     var partners = [Int?](repeating: nil, count: orders.count)
     var steps = orders.count + transactions.count
     for part in parts(orders, transactions, window) where !part.orders.isEmpty && !part.transactions.isEmpty {
-      let (times, sales) = (part.orders.map { orders[$0] }, part.transactions.map { transactions[$0] })
-      let goods = hasGoods.isEmpty ? [] : part.orders.map { hasGoods[$0] }
-      var found: [Int?]
+      let (times, sales) = (Array(orders[part.orders]), Array(transactions[part.transactions]))
+      let goods = hasGoods.isEmpty ? [] : Array(hasGoods[part.orders])
+      let found: [Int?]
       if let solved = solvePart(times, sales, window, &steps), !leavesOutGoods(solved, goods) {
         found = solved
-      } else if let solved = TimelineAssignment.solve(
-        orders: times, transactions: sales, window: window, hasGoods: goods)
-      {
+      } else {
+        let solved = TimelineAssignment.solve(orders: times, transactions: sales, window: window, hasGoods: goods)
         steps += solved.steps
         found = solved.partners
-      } else {
-        continue
       }
       for (order, partner) in found.enumerated() {
-        partners[part.orders[order]] = partner.map { part.transactions[$0] }
+        partners[part.orders.lowerBound + order] = partner.map { part.transactions.lowerBound + $0 }
       }
     }
     return (partners, steps)
@@ -44,28 +39,26 @@ struct CompleteTimelineAssignment {
   /// Splits the points where a gap exceeds the window, because no pair crosses it.
   private static func parts(
     _ orders: [Int64], _ transactions: [Int64], _ window: Int64
-  ) -> [(orders: [Int], transactions: [Int])] {
-    let points = (0..<(orders.count + transactions.count)).map { place in
-      (time: place < orders.count ? orders[place] : transactions[place - orders.count], place: place)
-    }.sorted { $0 < $1 }
-    var parts: [(orders: [Int], transactions: [Int])] = []
-    var last: Int64?
-    for point in points {
-      if last.map({ point.time - $0 > window }) ?? true { parts.append(([], [])) }
-      last = point.time
-      if point.place < orders.count {
-        parts[parts.count - 1].orders.append(point.place)
-      } else {
-        parts[parts.count - 1].transactions.append(point.place - orders.count)
+  ) -> [(orders: Range<Int>, transactions: Range<Int>)] {
+    var parts: [(orders: Range<Int>, transactions: Range<Int>)] = []
+    var (order, transaction) = (0, 0)
+    while order < orders.count || transaction < transactions.count {
+      let start = (order, transaction)
+      var last: Int64?
+      while order < orders.count || transaction < transactions.count {
+        let isOrder =
+          transaction == transactions.count || order < orders.count && orders[order] <= transactions[transaction]
+        let time = isOrder ? orders[order] : transactions[transaction]
+        if let last, time - last > window { break }
+        last = time
+        if isOrder { order += 1 } else { transaction += 1 }
       }
-    }
-    for place in parts.indices {
-      parts[place].orders.sort()
-      parts[place].transactions.sort()
+      parts.append((start.0..<order, start.1..<transaction))
     }
     return parts
   }
 
+  /// nil: several assignments are equally good, or a pair exceeds the window.
   private static func solvePart(
     _ orders: [Int64], _ transactions: [Int64], _ window: Int64, _ steps: inout Int
   ) -> [Int?]? {
@@ -78,9 +71,10 @@ struct CompleteTimelineAssignment {
       guard let chosen = matched(of: transactions, against: orders, &steps) else { return nil }
       sold = chosen
     }
-    let pairs = pairs(participants.map { orders[$0] }, sold.map { transactions[$0] }, window, &steps)
-    guard let pairs else { return nil }
-    for (order, sale) in pairs.enumerated() { partners[participants[order]] = sold[sale] }
+    for (order, sale) in zip(participants, sold) {
+      if abs(orders[order] - transactions[sale]) > window { return nil }
+      partners[order] = sale
+    }
     return partners
   }
 
@@ -142,48 +136,6 @@ struct CompleteTimelineAssignment {
     }
     return true
   }
-
-  /// Pairs equal numbers: by order, its transaction; nil if a pair exceeds the window.
-  private static func pairs(
-    _ orders: [Int64], _ transactions: [Int64], _ window: Int64, _ steps: inout Int
-  ) -> [Int]? {
-    var times = orders + transactions
-    times.sort()
-    var distinct: [Int64] = []
-    for time in times where distinct.last != time { distinct.append(time) }
-    let places = Dictionary(uniqueKeysWithValues: distinct.enumerated().map { ($1, $0) })
-    let byTime = transactions.indices.sorted { (transactions[$0], $0) < (transactions[$1], $1) }
-    /// By place on the line, the start of its transactions in `byTime`.
-    var begins = [Int](repeating: 0, count: distinct.count + 1)
-    var waiting = [Int](repeating: 0, count: distinct.count)
-    for time in transactions {
-      guard let place = places[time] else { continue }
-      begins[place + 1] += 1
-      waiting[place] -= 1
-    }
-    for time in orders { if let place = places[time] { waiting[place] += 1 } }
-    for place in distinct.indices {
-      begins[place + 1] += begins[place]
-      if place > 0 { waiting[place] += waiting[place - 1] }
-    }
-    var crossings = CrossingTree(waiting)
-    var ids = SmallestTree(byTime)
-    var partners: [Int] = []
-    for time in orders {
-      guard let place = places[time] else { return nil }
-      let last = crossings.firstNotPositive(from: place) ?? distinct.count - 1
-      let first = (crossings.lastNotNegative(before: place) ?? -1) + 1
-      guard let smallest = ids.smallest(in: begins[first]..<begins[last + 1]),
-        abs(transactions[smallest] - time) <= window, let target = places[transactions[smallest]]
-      else { return nil }
-      partners.append(smallest)
-      ids.remove(smallest)
-      if target > place { crossings.add(-1, to: place..<target) }
-      if target < place { crossings.add(1, to: target..<place) }
-    }
-    steps += crossings.steps + ids.steps + 4 * times.count
-    return partners
-  }
 }
 
 private struct PartnerChange: Comparable {
@@ -192,76 +144,6 @@ private struct PartnerChange: Comparable {
 
   static func < (left: PartnerChange, right: PartnerChange) -> Bool {
     (left.cost, left.place ?? -1) < (right.cost, right.place ?? -1)
-  }
-}
-
-/// A segment tree that adds to ranges and finds the next value of a sign.
-private struct CrossingTree {
-  private var least: [Int]
-  private var greatest: [Int]
-  private var added: [Int]
-  private let size: Int
-  private let count: Int
-  private(set) var steps = 0
-
-  init(_ values: [Int]) {
-    count = values.count
-    var size = 1
-    while size < values.count { size *= 2 }
-    self.size = size
-    least = Array(repeating: 0, count: 2 * size)
-    added = least
-    for (place, value) in values.enumerated() { least[size + place] = value }
-    greatest = least
-    for node in (1..<size).reversed() { combine(node) }
-  }
-
-  private mutating func combine(_ node: Int) {
-    least[node] = min(least[2 * node], least[2 * node + 1]) + added[node]
-    greatest[node] = max(greatest[2 * node], greatest[2 * node + 1]) + added[node]
-  }
-
-  mutating func add(_ value: Int, to range: Range<Int>) { add(value, range, 1, 0..<size) }
-
-  private mutating func add(_ value: Int, _ range: Range<Int>, _ node: Int, _ covered: Range<Int>) {
-    steps += 1
-    if range.lowerBound >= covered.upperBound || range.upperBound <= covered.lowerBound { return }
-    if range.lowerBound <= covered.lowerBound, covered.upperBound <= range.upperBound {
-      least[node] += value
-      greatest[node] += value
-      added[node] += value
-      return
-    }
-    let middle = (covered.lowerBound + covered.upperBound) / 2
-    add(value, range, 2 * node, covered.lowerBound..<middle)
-    add(value, range, 2 * node + 1, middle..<covered.upperBound)
-    combine(node)
-  }
-
-  mutating func firstNotPositive(from start: Int) -> Int? {
-    first(start, 1, 0..<size, 0).flatMap { $0 < count ? $0 : nil }
-  }
-
-  private mutating func first(_ start: Int, _ node: Int, _ covered: Range<Int>, _ above: Int) -> Int? {
-    steps += 1
-    if covered.upperBound <= start || least[node] + above > 0 { return nil }
-    if covered.count == 1 { return covered.lowerBound }
-    let middle = (covered.lowerBound + covered.upperBound) / 2
-    let below = above + added[node]
-    return first(start, 2 * node, covered.lowerBound..<middle, below)
-      ?? first(start, 2 * node + 1, middle..<covered.upperBound, below)
-  }
-
-  mutating func lastNotNegative(before end: Int) -> Int? { last(end, 1, 0..<size, 0) }
-
-  private mutating func last(_ end: Int, _ node: Int, _ covered: Range<Int>, _ above: Int) -> Int? {
-    steps += 1
-    if covered.lowerBound >= end || greatest[node] + above < 0 { return nil }
-    if covered.count == 1 { return covered.lowerBound }
-    let middle = (covered.lowerBound + covered.upperBound) / 2
-    let below = above + added[node]
-    return last(end, 2 * node + 1, middle..<covered.upperBound, below)
-      ?? last(end, 2 * node, covered.lowerBound..<middle, below)
   }
 }
 

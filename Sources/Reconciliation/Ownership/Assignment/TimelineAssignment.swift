@@ -1,65 +1,43 @@
-/// The result of ``Assignment`` for orders and transactions on one line of time.
-/// One app receipt that was sent for every order of its user makes such a problem. A best assignment in order of time
-/// exists, and a table of the pairs within the window finds it. Ties are settled along residual cycles of cost zero.
-/// Potentials are minima over a sliding window.
+/// The result of ``Assignment`` for orders and transactions on one line of time, both in the order of time.
+/// One app receipt that was sent for every order of its user makes such a problem. An exchange of the transactions of
+/// two pairs that cross costs nothing and gives the earlier order the earlier one, so that the best pairs never cross. A
+/// table of the pairs within the window finds them, from the last order to the first.
 /// The time grows with the pairs: 25 million for 5,000 orders and purchases within three days. Memory is at most
 /// ``tableLimit`` bytes, beside a number for each order and transaction.
 struct TimelineAssignment {
-  let orders: [Int64]
-  let transactions: [Int64]
-  /// Ranks among IDs, by place in time.
-  let orderRanks: [Int]
-  let transactionRanks: [Int]
-  let window: Int64
+  private let orders: [Int64]
+  private let transactions: [Int64]
   /// The costs of pairing orders, beside the distance: orders without goods come last.
-  private(set) var penalties: [Int64]
+  private let penalties: [Int64]
+  /// One more pair outweighs any sum of distances and penalties.
+  private let pairValue: Int128
+  /// By order, the transactions within the window.
   private var reach: [Range<Int>] = []
-  var partnerOfOrder: [Int?]
-  var partnerOfTransaction: [Int?]
-  /// Potentials: no open arc has a negative reduced cost.
-  private(set) var orderPotentials: [Int64]
-  private(set) var transactionPotentials: [Int64]
-  /// The sink's potential is 0, because a cheaper way to it would be a better assignment.
-  private(set) var source: Int64 = 0
-  var steps = 0
+  private var partners: [Int?]
+  private var steps = 0
 
-  /// The largest table, in bytes: one byte a pair. A larger problem is solved in halves, the first half twice.
+  /// The largest table, in bytes: one byte a pair. A larger problem is solved in halves, the second half twice.
   static let tableLimit = 1 << 26
 
-  /// Returns, by rank of each order, the rank of its transaction or nil. Times are in microseconds.
-  /// `hasGoods` goes by rank; empty if all orders are alike. Of the assignments with the most pairs, one with the most
-  /// such orders is best. `allows` takes ranks; nil allows all pairs within the window.
-  /// - Returns: nil if the best assignment contains a pair that is not allowed.
+  /// Returns, by order, its transaction or nil. Times are in microseconds, sorted.
+  /// `hasGoods` goes by order; empty if all orders are alike. Of the assignments with the most pairs, one with the most
+  /// such orders is best.
   static func solve(
-    orders: [Int64], transactions: [Int64], window: Int64, hasGoods: [Bool] = [], tableLimit: Int = tableLimit,
-    allows: ((Int, Int) -> Bool)? = nil
-  ) -> (partners: [Int?], steps: Int)? {
+    orders: [Int64], transactions: [Int64], window: Int64, hasGoods: [Bool] = [], tableLimit: Int = tableLimit
+  ) -> (partners: [Int?], steps: Int) {
     var problem = TimelineAssignment(orders, transactions, window, hasGoods)
-    let nothing = BestValues(values: Array(repeating: 0, count: transactions.count + 1))
-    _ = problem.pair(problem.orders.indices, after: nothing, end: nil, tableLimit: tableLimit)
-    if let allows, !problem.isAllowed(allows) { return nil }
-    problem.relax()
-    problem.settleTies(allows)
-    var partners = [Int?](repeating: nil, count: orders.count)
-    for (place, partner) in problem.partnerOfOrder.enumerated() {
-      partners[problem.orderRanks[place]] = partner.map { problem.transactionRanks[$0] }
-    }
-    return (partners, problem.steps)
+    let nothing = BestValues(values: Array(repeating: 0, count: transactions.count + 1), known: transactions.count)
+    _ = problem.pair(orders.indices, before: nothing, begin: 0, tableLimit: tableLimit)
+    return (problem.partners, problem.steps)
   }
 
-  private init(_ orderTimes: [Int64], _ transactionTimes: [Int64], _ window: Int64, _ hasGoods: [Bool]) {
-    orderRanks = orderTimes.indices.sorted { (orderTimes[$0], $0) < (orderTimes[$1], $1) }
-    transactionRanks = transactionTimes.indices.sorted { (transactionTimes[$0], $0) < (transactionTimes[$1], $1) }
-    orders = orderRanks.map { orderTimes[$0] }
-    transactions = transactionRanks.map { transactionTimes[$0] }
-    self.window = window
+  private init(_ orders: [Int64], _ transactions: [Int64], _ window: Int64, _ hasGoods: [Bool]) {
+    (self.orders, self.transactions) = (orders, transactions)
     // More than the sum of all distances, if some orders have goods.
-    let penalty = hasGoods.contains(true) ? (window + 1) * Int64(orderTimes.count + 1) : 0
-    penalties = orderRanks.map { hasGoods.isEmpty || hasGoods[$0] ? 0 : penalty }
-    partnerOfOrder = Array(repeating: nil, count: orders.count)
-    partnerOfTransaction = Array(repeating: nil, count: transactions.count)
-    orderPotentials = Array(repeating: 0, count: orders.count)
-    transactionPotentials = Array(repeating: 0, count: transactions.count)
+    let penalty = hasGoods.contains(true) ? (window + 1) * Int64(orders.count + 1) : 0
+    penalties = orders.indices.map { hasGoods.isEmpty || hasGoods[$0] ? 0 : penalty }
+    pairValue = Int128(window + 1) * Int128(orders.count + 1) * Int128(orders.count + 2)
+    partners = Array(repeating: nil, count: orders.count)
     var (low, high) = (0, 0)
     for time in orders {
       while low < transactions.count, transactions[low] < time - window { low += 1 }
@@ -68,147 +46,68 @@ struct TimelineAssignment {
     }
   }
 
-  // MARK: - Some best assignment
-
   private enum Choice: UInt8 { case skipOrder, skipTransaction, pair }
 
-  /// The best value with the transactions before each place, for the orders so far.
+  /// The best value with the transactions from each place on, for the last orders.
   private struct BestValues {
     var values: [Int128]
-    /// The places up to here have a value.
-    var known = 0
+    /// The places from here on have a value. Earlier transactions are out of reach, and have that of this place.
+    var known: Int
   }
 
-  /// Pairs a range of orders: the most pairs, then the smallest distance, by dynamic programming row by row.
+  /// Pairs a range of orders by dynamic programming: the most pairs, then the smallest distance, then the earlier order
+  /// with the earlier transaction.
   /// - Parameters:
-  ///   - best: the values for the orders before the range.
-  ///   - end: the place where the transactions of later orders begin; nil: the range is the last.
-  /// - Returns: the place where the transactions of the range begin.
-  private mutating func pair(_ range: Range<Int>, after best: BestValues, end: Int?, tableLimit: Int) -> Int {
+  ///   - best: the values for the orders after the range.
+  ///   - begin: the place from which transactions are left.
+  /// - Returns: the place from which transactions are left for the orders after the range.
+  private mutating func pair(_ range: Range<Int>, before best: BestValues, begin: Int, tableLimit: Int) -> Int {
     if range.count > 1, range.reduce(0, { $0 + reach[$1].count }) > tableLimit {
       let middle = range.lowerBound + range.count / 2
       var halfway = best
-      for order in range.lowerBound..<middle { add(order, to: &halfway) { _ in } }
-      let start = pair(middle..<range.upperBound, after: halfway, end: end, tableLimit: tableLimit)
-      return pair(range.lowerBound..<middle, after: best, end: start, tableLimit: tableLimit)
+      for order in (middle..<range.upperBound).reversed() { add(order, to: &halfway) { _ in } }
+      let next = pair(range.lowerBound..<middle, before: halfway, begin: begin, tableLimit: tableLimit)
+      return pair(middle..<range.upperBound, before: best, begin: next, tableLimit: tableLimit)
     }
     var best = best
     var choices: [Choice] = []
-    var rows: [Int] = []
-    for order in range {
-      rows.append(choices.count)
+    var ends: [Int] = []
+    for order in range.reversed() {
       add(order, to: &best) { choices.append($0) }
+      ends.append(choices.count)
     }
-    var end = end ?? best.known
-    for (order, row) in zip(range, rows).reversed() {
+    var begin = begin
+    for (order, end) in zip(range, ends.reversed()) {
       let reach = reach[order]
-      var column = min(end, reach.upperBound)
-      while column > reach.lowerBound {
-        let choice = choices[row + column - 1 - reach.lowerBound]
-        if choice == .skipTransaction {
-          column -= 1
-          continue
-        }
-        if choice == .pair {
-          column -= 1
-          partnerOfOrder[order] = column
-          partnerOfTransaction[column] = order
-        }
+      for place in max(begin, reach.lowerBound)..<max(begin, reach.upperBound) {
+        let choice = choices[end - 1 - (place - reach.lowerBound)]
+        if choice == .skipTransaction { continue }
+        if choice == .pair { (partners[order], begin) = (place, place + 1) }
         break
       }
-      // Earlier rows have decided the places before the order's range.
-      end = reach.isEmpty ? end : column
     }
-    return end
+    return begin
   }
 
+  /// - Parameter choose: gets the choice at each place within reach, the last one first.
   private mutating func add(_ order: Int, to best: inout BestValues, choose: (Choice) -> Void) {
     let (time, reach) = (orders[order], reach[order])
     if reach.isEmpty { return }
-    // One more pair outweighs any sum of distances and penalties.
-    let pairValue = Int128(window + 1) * Int128(orders.count + 1) * Int128(orders.count + 2)
-    while best.known < reach.upperBound {
-      best.values[best.known + 1] = best.values[best.known]
-      best.known += 1
+    while best.known > reach.lowerBound {
+      best.values[best.known - 1] = best.values[best.known]
+      best.known -= 1
     }
-    var diagonal = best.values[reach.lowerBound]
-    for transaction in reach {
-      let (above, left) = (best.values[transaction + 1], best.values[transaction])
-      let paired = diagonal + pairValue - Int128(abs(transactions[transaction] - time) + penalties[order])
-      diagonal = above
-      var (value, choice) = (above, Choice.skipOrder)
-      if left > value { (value, choice) = (left, .skipTransaction) }
-      if paired > value { (value, choice) = (paired, .pair) }
-      best.values[transaction + 1] = value
-      choose(choice)
+    var diagonal = best.values[reach.upperBound]
+    // The best value of a pair of the order with this transaction or a later one.
+    var ofPairs = Int128.min
+    for place in reach.reversed() {
+      let without = best.values[place]
+      let paired = diagonal + pairValue - Int128(abs(transactions[place] - time) + penalties[order])
+      diagonal = without
+      ofPairs = max(ofPairs, paired)
+      best.values[place] = max(ofPairs, without)
+      choose(ofPairs < without ? .skipOrder : paired == ofPairs ? .pair : .skipTransaction)
     }
     steps += reach.count
-  }
-
-  private func isAllowed(_ allows: (Int, Int) -> Bool) -> Bool {
-    partnerOfOrder.enumerated().allSatisfy { order, partner in
-      partner.map { allows(orderRanks[order], transactionRanks[$0]) } ?? true
-    }
-  }
-
-  // MARK: - Potentials
-
-  /// Shortest distances along open arcs from a root of cost zero (Bellman-Ford).
-  private mutating func relax() {
-    var isChanging: Bool
-    repeat {
-      isChanging = false
-      // Its changes need another round only if an order or the source changes as well.
-      relaxTransactions()
-      for (order, partner) in partnerOfOrder.enumerated() {
-        guard let partner else { continue }
-        let reached = transactionPotentials[partner] - abs(transactions[partner] - orders[order])
-        if reached < orderPotentials[order] { (orderPotentials[order], isChanging) = (reached, true) }
-        let unpaired = orderPotentials[order] - penalties[order]
-        if unpaired < source { (source, isChanging) = (unpaired, true) }
-      }
-      // The source was lowered and noted in this round.
-      for (order, partner) in partnerOfOrder.enumerated() where partner == nil {
-        orderPotentials[order] = min(orderPotentials[order], source + penalties[order])
-      }
-      steps += 3 * (orders.count + transactions.count)
-    } while isChanging
-  }
-
-  private mutating func relaxTransactions() {
-    // Earlier orders within the window: the least potential less the time.
-    var queue: [Int] = []
-    var (head, next) = (0, 0)
-    for (place, time) in transactions.enumerated() {
-      while next < orders.count, orders[next] <= time {
-        let value = orderPotentials[next] - orders[next]
-        while queue.count > head, let last = queue.last, orderPotentials[last] - orders[last] >= value {
-          queue.removeLast()
-        }
-        queue.append(next)
-        next += 1
-      }
-      while head < queue.count, orders[queue[head]] < time - window { head += 1 }
-      guard head < queue.count else { continue }
-      let reached = orderPotentials[queue[head]] - orders[queue[head]] + time
-      transactionPotentials[place] = min(transactionPotentials[place], reached)
-    }
-    // Later orders: the least potential plus the time.
-    (queue, head, next) = ([], 0, orders.count - 1)
-    for place in transactions.indices.reversed() {
-      let time = transactions[place]
-      while next >= 0, orders[next] > time {
-        let value = orderPotentials[next] + orders[next]
-        while queue.count > head, let last = queue.last, orderPotentials[last] + orders[last] >= value {
-          queue.removeLast()
-        }
-        queue.append(next)
-        next -= 1
-      }
-      while head < queue.count, orders[queue[head]] > time + window { head += 1 }
-      guard head < queue.count else { continue }
-      let reached = orderPotentials[queue[head]] + orders[queue[head]] - time
-      transactionPotentials[place] = min(transactionPotentials[place], reached)
-    }
   }
 }
