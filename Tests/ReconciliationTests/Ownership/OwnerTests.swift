@@ -171,6 +171,23 @@ import Testing
       }
       scene.signedProof("r", for: scene.order("order", by: "ann", hours: 30 * 24), of: renewal)
     },
+    Case("a renewal on a list is no link", ",") { scene in
+      let renewal = scene.periods(2)[1]
+      scene.receipt("r", for: scene.order("order", by: "ann", hours: 0), .verified(.app), containing: [renewal])
+    },
+    Case("a renewal on a list is a link beside a stated ID that Apple does not know", ",order") { scene in
+      let renewal = scene.periods(2)[1]
+      scene.receipt("r", for: scene.stating("order", by: "ann", id: "7000"), .verified(.app), containing: [renewal])
+      scene.world.lookups["order"] = .notFound()
+    },
+    Case("a list outside the window is no link", "") { scene in
+      let record = scene.transaction()
+      scene.receipt("r", for: scene.order("order", by: "ann", hours: 73), .verified(.app), containing: [record])
+    },
+    Case("a stated ID is a link at any time", "order") { scene in
+      scene.transaction()
+      scene.stating("order", by: "ann", hours: -40 * 24)
+    },
     Case("a client that crashed after paying, found by the account token", "crashed") { scene in
       scene.transaction { $0.appAccountToken = .stated("0A000000-0000-4000-8000-000000000001") }
       scene.order("crashed", by: "ann", hours: 0) { order in
