@@ -63,6 +63,6 @@ struct LinkableOrders {
       }
     }
     if !further.isEmpty { transaction.claimants = Set(transaction.claimants).union(further).sorted() }
-    transaction.accountOrders = ofAccount
+    transaction.accountOrders += ofAccount
   }
 }
