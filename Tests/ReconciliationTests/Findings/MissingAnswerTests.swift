@@ -60,6 +60,19 @@ import Testing
     }
   }
 
+  @Test("A payment by its ID is compared once the notifications of its time are read, if the order has a token")
+  func unreadNotifications() {
+    for (token, isProven, known, isWithheld) in [
+      ("a1", false, 0, true), ("a1", false, 1, false), ("a1", true, 0, false), (nil, false, 0, false),
+    ] as [(String?, Bool, Int64, Bool)] {
+      var (scene, order) = Self.scene(isProven: isProven)
+      order.appAccountToken = token
+      scene.world.orders = [.valid(order)]
+      scene.world.rules.salesKnownUntil[ShopFixture.bundle] = order.createdAt + .hours(known)
+      #expect(Self.findings(scene).contains(.quantityMismatch) == !isWithheld, "\(token ?? "") \(known)")
+    }
+  }
+
   @Test("A second charge is reported only after Apple's answer about it")
   func chargedTwice() {
     for isAnswered in [true, false] {

@@ -241,6 +241,13 @@ import Testing
       for id in ["T1", "T2"] { scene.part(id) }
       scene.stated("order", by: "ann", "B1", isServed: true)
     },
+    Case(
+      "an order that states the ID of an ordinary period's line item",
+      ["orphan_payment on T1", "stuck_unconfirmed on order"]
+    ) { scene in
+      scene.transaction { ($0.webOrderLineItemId, $0.expiresDate) = ("W1", ShopFixture.asOf + .days(9)) }
+      scene.stated("order", by: "ann", "W1", isServed: true)
+    },
     Case("a bundle without an order is one payment", ["orphan_payment on T1"]) { scene in
       scene.product = "bundle"
       for id in ["T1", "T2"] { scene.part(id) }

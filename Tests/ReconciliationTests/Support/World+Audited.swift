@@ -82,7 +82,7 @@ extension World {
     }
     let matching = Matching(of: facts.values.map { $0.claimant(rules) }, rules: rules)
     let usersByToken = self.usersByToken()
-    let neighbors = neighbors(recordsByKey.values)
+    let neighbors = neighbors(facts, matching)
     for (orderId, claims) in matching.claims {
       facts[orderId]?.claims = claims
       guard let one = facts[orderId] else { continue }
@@ -97,17 +97,18 @@ extension World {
     return (facts, matching.claimed.union(recordsByKey.values.filter { matching.isClaimed($0) }.map(\.key)))
   }
 
-  /// By original transaction ID and order, the other orders that refer to the subscription's periods.
+  /// By original transaction ID and order, the other owners of the subscription's periods, as the contract has it. The
+  /// night knows the orders that refer to a period, and not yet its owner.
   private func neighbors(
-    _ records: some Sequence<TransactionRecord>
+    _ facts: [Identifier: OrderFacts], _ matching: Matching
   ) -> [Identifier: [Identifier: SubscriptionNeighbors]] {
     var periodClaims: [Identifier: [PeriodClaim]] = [:]
-    for period in records {
-      guard let original = period.originalTransactionId else { continue }
-      periodClaims[original, default: []] += mentioning([period.key]).compactMap { order in
-        PeriodClaim(
-          on: period, product: order.productId, orderId: order.orderId, userId: order.userId,
-          createdAt: order.createdAt, rules: rules)
+    for (orderId, claims) in matching.claims {
+      guard let order = facts[orderId]?.order else { continue }
+      for period in claims.owned where period.environment == .production && period.expiresDate != nil {
+        guard let original = period.originalTransactionId, let date = period.saleDate else { continue }
+        periodClaims[original, default: []].append(
+          PeriodClaim(orderId: orderId, userId: order.userId, date: date, distance: (date - order.createdAt).magnitude))
       }
     }
     return periodClaims.mapValues { SubscriptionClaims($0, people: rules.people).neighbors }

@@ -403,6 +403,22 @@ import Testing
       $0.orderWithToken(salesKnownUntil: ordered + .hours(1))
     },
     Case("a token, and an app without notifications", "unpaid no_evidence") { $0.orderWithToken(salesKnownUntil: nil) },
+    Case("an account token, and an unread receipt for another order of the person", "unconfirmed awaiting_evidence") {
+      $0.orderBesideUnreadReceipt(token: "a1", hours: 72)
+    },
+    Case("an account token, and an unread receipt for an order outside the window", "unpaid no_evidence") {
+      $0.orderBesideUnreadReceipt(token: "a1", hours: 73)
+    },
+    Case("no account token, and an unread receipt for another order of the person", "unpaid no_evidence") {
+      $0.orderBesideUnreadReceipt(token: nil, hours: 1)
+    },
+    Case("a test user's sandbox proof of another app, and sales not known yet", "unconfirmed awaiting_evidence") {
+      scene in
+      scene.world.rules.testUsers = ["user"]
+      let record = scene.transaction { ($0.environment, $0.bundleId) = (.sandbox, ShopFixture.otherBundle) }
+      scene.signedProof(for: scene.order { $0.appAccountToken = "a1" }, of: record)
+      scene.world.rules.salesKnownUntil[scene.world.rules.bundleIds[0]] = ordered
+    },
     Case("no account token, and sales known until before the order only", "unpaid no_evidence") { scene in
       scene.order { $0.createdAt = ordered }
       scene.world.rules.salesKnownUntil[scene.world.rules.bundleIds[0]] = ordered - .days(1)
@@ -480,6 +496,13 @@ extension ShopFixture {
     }
     delivery(of: order { $0.transactionId = "T1" })
     world.rules.salesKnownUntil[world.rules.bundleIds[0]] = salesKnownUntil
+  }
+
+  /// The person has another order so many hours later, whose receipt Apple has not answered.
+  fileprivate mutating func orderBesideUnreadReceipt(token: String?, hours: Int64) {
+    let later = time + .hours(hours)
+    order { $0.appAccountToken = token }
+    receipt("unread", for: order("other") { $0.createdAt = later }, .unanswered(.unreachable))
   }
 
   fileprivate mutating func orderWithToken(salesKnownUntil: Instant?) {
