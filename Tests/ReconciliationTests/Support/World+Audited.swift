@@ -265,7 +265,8 @@ private struct WorldReferences {
       else { return false }
       // An order with purchases leaves the transaction to an order of the account that refers to it.
       if case .stated(.some(let token)) = record.appAccountToken, !record.isLaterPeriod, hasToken(order, token),
-        !ordersWithPurchases.contains(order.orderId) || !referring(to: record.keys).contains(where: { hasToken($0, token) })
+        !ordersWithPurchases.contains(order.orderId)
+          || !referring(to: record.keys).contains(where: { hasToken($0, token) })
       {
         return true
       }
