@@ -151,7 +151,7 @@ struct Serve: AsyncParsableCommand {
       world: try readWorld(), faults: Faults(settings: settings, seed: seed), log: try RequestLog(path: log),
       serverAPI: try serverAPI())
     if let receiptRootCertificate {
-      let pem = try simulator.receiptAuthority.get().rootPEM
+      let pem = try simulator.receiptAuthority.get().chain.rootPEM
       try Data(pem.utf8).write(to: URL(fileURLWithPath: receiptRootCertificate), options: .atomic)
     }
     try await SimulatorServer(simulator: simulator, port: port).run { port in
@@ -165,7 +165,7 @@ struct Serve: AsyncParsableCommand {
   private func serverAPI() throws -> ServerAPIInterface {
     let authority = try SigningAuthority()
     if let rootCertificate {
-      try Data(authority.rootPEM.utf8).write(to: URL(fileURLWithPath: rootCertificate), options: .atomic)
+      try Data(authority.chain.rootPEM.utf8).write(to: URL(fileURLWithPath: rootCertificate), options: .atomic)
     }
     var keys = ClientToken.Keys()
     for file in publicKey {
