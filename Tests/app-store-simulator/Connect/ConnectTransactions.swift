@@ -144,6 +144,15 @@ struct ConnectTransactions {
     }
   }
 
+  /// The settled units by the columns of a row, sorted by them.
+  private func sums(
+    _ period: (first: String, last: String), by columns: (Settled) -> [String]
+  ) -> [(key: [String], value: Int64)] {
+    var sums: [[String]: Int64] = [:]
+    for row in settled(period) { sums[columns(row), default: 0] += Int64(row.entry.units) }
+    return sums.sorted { $0.key.joined(separator: "\t") < $1.key.joined(separator: "\t") }
+  }
+
   func detail(_ period: (first: String, last: String), name: String) -> ConnectReportText {
     let header = [
       "Transaction Date", "Settlement Date", "Apple Identifier", "SKU", "Title", "Developer Name",
@@ -151,18 +160,15 @@ struct ConnectTransactions {
       "Partner Share Currency", "Customer Price", "Customer Currency", "Sale or Return", "Promo Code", "Order Type",
       "Region",
     ]
-    var sums: [[String]: Int64] = [:]
-    for row in settled(period) {
+    let rows = sums(period) { row in
       let (entry, currency) = (row.entry, row.entry.transaction.currency ?? "USD")
       let isReturn = entry.units < 0
-      let key = [
+      return [
         PacificCalendar.american(entry.day), PacificCalendar.american(row.settlementDay), entry.transaction.productId,
         entry.type, Self.country(entry.transaction), ConnectMoney.text(hundredths: entry.share), currency,
         ConnectMoney.text(hundredths: isReturn ? -entry.price : entry.price), isReturn ? "R" : "S",
       ]
-      sums[key, default: 0] += Int64(entry.units)
-    }
-    let rows = sums.sorted { $0.key.joined(separator: "\t") < $1.key.joined(separator: "\t") }.map { key, units in
+    }.map { key, units in
       [
         key[0], key[1], "9900000001", key[2], key[2], "", key[3], key[4], "\(units)", key[5],
         ConnectMoney.text(hundredths: units * ConnectMoney.hundredths(key[5])), key[6], key[7], key[6], key[8], "", "",
@@ -184,18 +190,16 @@ struct ConnectTransactions {
       "Product Type Identifier", "ISAN/Other Identifier", "Country Of Sale", "Pre-order Flag", "Promo Code",
       "Customer Price", "Customer Currency",
     ]
-    var sums: [[String]: Int64] = [:]
-    for row in settled(period) {
+    let sums = sums(period) { row in
       let (entry, currency) = (row.entry, row.entry.transaction.currency ?? "USD")
-      let key = [
+      return [
         entry.transaction.productId, ConnectMoney.text(hundredths: entry.share), currency, entry.units < 0 ? "R" : "S",
         entry.type, Self.country(entry.transaction), ConnectMoney.text(hundredths: entry.price),
       ]
-      sums[key, default: 0] += Int64(entry.units)
     }
     let (first, last) = (PacificCalendar.american(period.first), PacificCalendar.american(period.last))
     var (units, amount): (Int64, Int64) = (0, 0)
-    let rows = sums.sorted { $0.key.joined(separator: "\t") < $1.key.joined(separator: "\t") }.map { key, count in
+    let rows = sums.map { key, count in
       let extended = count * ConnectMoney.hundredths(key[1])
       units += count
       amount += extended

@@ -108,9 +108,9 @@ extension SampleShop {
       story.expect(.renewalWithoutOrder, on: renewal.transactionId)
     }
     add(story, by: [story.scene.id("user"): user])
-    var told = reported
-    told["storefront"] = QuizApp.storefronts[currency]
-    if isSubscription { told["subscriptionGroupIdentifier"] = "quiz.club" }
-    for record in story.scene.world.transactions { self.reported[record.transactionId] = told }
+    var fields = reported
+    fields["storefront"] = QuizApp.storefronts[currency]
+    if isSubscription { fields["subscriptionGroupIdentifier"] = "quiz.club" }
+    for record in story.scene.world.transactions { self.reported[record.transactionId] = fields }
   }
 }

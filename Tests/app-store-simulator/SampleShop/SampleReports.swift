@@ -38,8 +38,8 @@ extension SampleShop {
     let unbooked = Set(known.findings.filter { $0.kind == .renewalWithoutOrder }.map(\.subject))
     let records = known.world.transactions + known.world.unseen
     let purchases = Set(records.lazy.filter { !$0.restoresAnotherID }.map(\.purchaseKey))
-    let told = zip(records, known.world.appleTransactions(name: name, isFinished: false)).enumerated()
-    return told.map { index, sold in
+    let sales = zip(records, known.world.appleTransactions(name: name, isFinished: false)).enumerated()
+    return sales.map { index, sold in
       var (record, transaction) = sold
       // The account token identifies the customer.
       transaction["customer"] = nil

@@ -94,8 +94,8 @@ struct SampleShop {
   /// Adds a scenario with realistic IDs, names and tokens.
   ///
   /// - Parameter users: positions of customers, by scenario ID; other people get no further scenarios.
-  mutating func add(_ told: ScenarioFixture, by users: [Identifier: Int]) {
-    var (story, users) = (told, users)
+  mutating func add(_ story: ScenarioFixture, by users: [Identifier: Int]) {
+    var (story, users) = (story, users)
     var world: SampleShops.World {
       get { story.scene.world }
       set { story.scene.world = newValue }

@@ -103,7 +103,7 @@ extension SampleShopFiles {
     of transactions: [[String: Any]], _ random: inout SampleRandom
   ) throws -> (payloads: [Identifier: String], answered: [[String: Any]]) {
     let world = shop.known.world
-    let told = Dictionary(transactions.map { ($0["transactionId"] as? String ?? "", $0) }) { first, _ in first }
+    let byId = Dictionary(transactions.map { ($0["transactionId"] as? String ?? "", $0) }) { first, _ in first }
     var payloads: [Identifier: String] = [:]
     var answered: [[String: Any]] = []
     for receipt in world.receipts {
@@ -116,7 +116,7 @@ extension SampleShopFiles {
         case _ where isOld:
           ReceiptPayload.transaction(
             try JSONDecoder().decode(
-              World.Transaction.self, from: JSONSerialization.data(withJSONObject: told[contained.first ?? ""] ?? [:])),
+              World.Transaction.self, from: JSONSerialization.data(withJSONObject: byId[contained.first ?? ""] ?? [:])),
             signature: Array(random.bytes(96)))
         case .rejected, .verified, .pending, .unanswered, .review, .notFound:
           ReceiptPayload.app(content: random.bytes(64 + 12 * contained.count))

@@ -36,8 +36,7 @@ struct ServerAPIInterface: Sendable {
   /// The request's token; nil if rejected. Without keys any token is accepted.
   func token(of request: ServerAPIRequest, world: World) -> ClientToken? {
     guard !keys.isEmpty || world.hasKeys else { return .unchecked(authorization: request.authorization) }
-    return .checked(
-      authorization: request.authorization, keys: keys, world: world, now: SimulatedClock.wall / 1_000)
+    return .checked(authorization: request.authorization, keys: keys, world: world, now: SimulatedClock.wall / 1_000)
   }
 
   /// Look Up Order ID: production only; unknown IDs get HTTP 200.
@@ -49,9 +48,7 @@ struct ServerAPIInterface: Sendable {
       $0.environment == .production && (bundleId == nil || $0.bundleId == bundleId) && $0.exists(by: time.horizon)
     }
     let payloads = SignedPayloads(authority: authority, signedDate: time.now, horizon: time.horizon)
-    return .json([
-      "status": known.isEmpty ? 1 : 0, "signedTransactions": try known.map(payloads.transaction),
-    ])
+    return .json(["status": known.isEmpty ? 1 : 0, "signedTransactions": try known.map(payloads.transaction)])
   }
 
   private func answer(
@@ -112,9 +109,7 @@ struct ServerAPIInterface: Sendable {
   }
 
   private func head(_ transaction: World.Transaction, world: World) -> [String: Any] {
-    var fields: [String: Any] = [
-      "bundleId": transaction.bundleId, "environment": transaction.environment.rawValue,
-    ]
+    var fields: [String: Any] = ["bundleId": transaction.bundleId, "environment": transaction.environment.rawValue]
     if transaction.environment == .production {
       fields["appAppleId"] = world.app(bundleId: transaction.bundleId)?.appAppleId
     }

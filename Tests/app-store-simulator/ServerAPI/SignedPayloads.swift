@@ -15,19 +15,17 @@ struct SignedPayloads: Sendable {
       "transactionReason": transaction.isRenewal ? "RENEWAL" : "PURCHASE",
       "storefront": transaction.storefront ?? "USA", "storefrontId": transaction.storefrontId ?? "143441",
     ]
-    payload["expiresDate"] = transaction.expiresDate
-    payload["webOrderLineItemId"] = transaction.webOrderLineItemId
-    payload["appAccountToken"] = transaction.appAccountToken
-    payload["price"] = transaction.price
-    payload["currency"] = transaction.currency
-    payload["appTransactionId"] = transaction.appTransactionId
-    payload["billingPlanType"] = transaction.billingPlanType
-    payload["previousOriginalTransactionId"] = transaction.previousOriginalTransactionId
-    payload["commitmentInfo"] = transaction.commitmentInfo?.value
-    payload["advancedCommerceInfo"] = transaction.advancedCommerceInfo?.value
-    payload["bundleProductID"] = transaction.bundleProductID
-    payload["bundleTransactionID"] = transaction.bundleTransactionID
-    payload["bundleOriginalTransactionID"] = transaction.bundleOriginalTransactionID
+    let optional: [String: Any?] = [
+      "expiresDate": transaction.expiresDate, "webOrderLineItemId": transaction.webOrderLineItemId,
+      "appAccountToken": transaction.appAccountToken, "price": transaction.price, "currency": transaction.currency,
+      "appTransactionId": transaction.appTransactionId, "billingPlanType": transaction.billingPlanType,
+      "previousOriginalTransactionId": transaction.previousOriginalTransactionId,
+      "commitmentInfo": transaction.commitmentInfo?.value,
+      "advancedCommerceInfo": transaction.advancedCommerceInfo?.value, "bundleProductID": transaction.bundleProductID,
+      "bundleTransactionID": transaction.bundleTransactionID,
+      "bundleOriginalTransactionID": transaction.bundleOriginalTransactionID,
+    ]
+    payload.merge(optional.compactMapValues { $0 }) { $1 }
     if transaction.isUpgraded == true { payload["isUpgraded"] = true }
     if transaction.type == .autoRenewable {
       payload["subscriptionGroupIdentifier"] = transaction.groupIdentifier

@@ -184,14 +184,6 @@ struct World: Sendable {
     var httpStatus: Int?
   }
 
-  struct Outage: Decodable, Sendable {
-    /// By the simulated clock; `until` is exclusive.
-    var from: Int64
-    var until: Int64
-    var path: String?
-    var retryAfter: Int64?
-  }
-
   private struct File: Decodable {
     var apps: [App]
     var transactions: [Transaction]
@@ -199,7 +191,7 @@ struct World: Sendable {
     var notifications: [NotificationFeed.Entry]?
     var errors: [String: ForcedError]?
     var faults: [Disturbance]?
-    var outages: [Outage]?
+    var outages: [Disturbance]?
     var now: Int64?
     var connect: Connect?
   }
@@ -261,8 +253,10 @@ struct World: Sendable {
     customers = Dictionary(grouping: known) { Buyer($0) }
     feed = NotificationFeed(file.notifications ?? [], transactions: known)
     errors = file.errors ?? [:]
-    let outages = (file.outages ?? []).map {
-      Disturbance(path: $0.path, httpStatus: 503, retryAfter: $0.retryAfter, from: $0.from, until: $0.until)
+    let outages = (file.outages ?? []).map { outage in
+      var outage = outage
+      outage.httpStatus = 503
+      return outage
     }
     faults = outages + (file.faults ?? [])
     orders = Dictionary(grouping: file.transactions.filter { $0.orderId != nil }) { $0.orderId ?? "" }
