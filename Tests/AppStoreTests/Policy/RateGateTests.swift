@@ -5,34 +5,19 @@ import Testing
 
 @Suite(.timeLimit(.minutes(10)))
 struct RateGateTests {
-  @Test func concurrentRequestsAreAdmittedAtTheRate() async throws {
+  /// A gate whose shared row cannot be reached keeps its own pace.
+  @Test(arguments: [false, true])
+  func concurrentRequestsAreAdmittedAtTheRate(hasLostItsRow: Bool) async throws {
+    struct Gone: Error {}
     let clock = StoppedClock()
-    let gate = RateGate(rate: 50, clock: clock.gateClock)
+    let lost = RateGate.SharedTurns(take: { _ in throw Gone() }, shut: { _ in })
+    let gate = RateGate(rate: 50, clock: clock.gateClock, shared: hasLostItsRow ? lost : nil)
     try await withThrowingTaskGroup(of: Void.self) { group in
       for _ in 0..<500 { group.addTask { try await gate.admit() } }
       try await group.waitForAll()
     }
     // 500 at 50 per second take 10 seconds, less the burst, on a clock that only sleeping advances.
     #expect((.seconds(9)...(.seconds(10))).contains(clock.slept))
-  }
-
-  // Sequential, because another waiter could advance the clock before this one reads it.
-  @Test func noSecondHasMoreThanTheRate() async throws {
-    let clock = StoppedClock()
-    let gate = RateGate(rate: 50, clock: clock.gateClock)
-    var times: [Duration] = []
-    for _ in 0..<500 {
-      try await gate.admit()
-      times.append(clock.slept)
-    }
-    #expect(mostInOneSecond(times) <= 50)
-  }
-
-  @Test func withoutARateNoRequestWaits() async throws {
-    let clock = StoppedClock()
-    let gate = RateGate(rate: nil, clock: clock.gateClock)
-    for _ in 0..<100 { try await gate.admit() }
-    #expect(clock.slept == .zero)
   }
 
   @Test func requestsAreAdmittedInOrder() async throws {
@@ -110,8 +95,16 @@ struct RateGateTests {
 
   @Test func gatesShareOneRate() async throws {
     let clock = StoppedClock()
-    let row = SharedRow(interval: .milliseconds(200), clock: clock)
-    let gates = (0..<3).map { _ in RateGate(rate: 5, clock: clock.gateClock, shared: row.turns) }
+    let row = Mutex(Duration.zero)
+    let turns = RateGate.SharedTurns(
+      take: { count in
+        row.withLock { next in
+          let (now, first) = (clock.slept, max(next, clock.slept))
+          next = first + Duration.milliseconds(200) * count
+          return first - now
+        }
+      }, shut: { _ in })
+    let gates = (0..<3).map { _ in RateGate(rate: 5, clock: clock.gateClock, shared: turns) }
     var times: [Duration] = []
     for number in 0..<300 {
       try await gates[number % 3].admit()
@@ -166,16 +159,6 @@ struct RateGateTests {
     #expect(taken.withLock { $0 }.dropFirst().prefix(2) == [50, 50])
   }
 
-  @Test func aGateWithoutASharedRowKeepsItsOwnPace() async throws {
-    struct Gone: Error {}
-    let clock = StoppedClock()
-    let gate = RateGate(
-      rate: 50, clock: clock.gateClock,
-      shared: RateGate.SharedTurns(take: { _ in throw Gone() }, shut: { _ in }))
-    for _ in 0..<500 { try await gate.admit() }
-    #expect((.seconds(9)...(.seconds(10))).contains(clock.slept))
-  }
-
   /// Status 429 concerns every request. After a server error, the pause is a tenth of the remaining time.
   @Test(arguments: [(429, 3_600), (503, 120), (500, 120), (nil, 120)] as [(Int?, Int64)])
   func aServerInTroubleDoesNotEndTheNight(httpStatus: Int?, seconds: Int64) async throws {
@@ -186,37 +169,6 @@ struct RateGateTests {
     gate.obey(retryAfter: .hours(1), httpStatus: httpStatus)
     try await gate.admit()
     #expect(clock.slept == .seconds(seconds))
-  }
-
-  @Test func theSystemClockMoves() async throws {
-    let gate = RateGate(rate: 1_000)
-    let before = RateGate.Clock.continuous.uptime()
-    for _ in 0..<110 { try await gate.admit() }
-    // At most 100 in the first burst; the others are a millisecond apart.
-    #expect(RateGate.Clock.continuous.uptime() - before >= .milliseconds(9))
-  }
-}
-
-private final class SharedRow: Sendable {
-  private let next = Mutex(Duration.zero)
-  private let interval: Duration
-  private let clock: StoppedClock
-
-  init(interval: Duration, clock: StoppedClock) {
-    self.interval = interval
-    self.clock = clock
-  }
-
-  var turns: RateGate.SharedTurns {
-    RateGate.SharedTurns(
-      take: { count in
-        self.next.withLock { next in
-          let now = self.clock.slept
-          let first = max(next, now)
-          next = first + self.interval * count
-          return first - now
-        }
-      }, shut: { _ in })
   }
 }
 
