@@ -141,7 +141,7 @@ struct FuzzHarness {
   }
 
   private func oldReceipt(_ bytes: [UInt8]) -> Bool {
-    (try? OldTransactionReceipt.parse(base64: Self.base64(bytes)).get()) != nil
+    (try? OldTransactionReceipt(bytes)) != nil
   }
 
   private func rootCertificate(_ bytes: [UInt8]) throws(Violation) -> Bool {

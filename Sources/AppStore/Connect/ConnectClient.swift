@@ -13,7 +13,7 @@ package struct ConnectClient: Sendable {
 
   private let transport: HTTPTransport
   private let base: String
-  private let token: ConnectToken
+  private let token: AppleToken
   private let userAgent: String
   private let now: @Sendable () -> Instant
   private let wait: @Sendable (Span) async throws(CancellationError) -> Void
@@ -26,7 +26,7 @@ package struct ConnectClient: Sendable {
   ) throws(ConnectCredentialsError) {
     self.transport = transport
     base = url.text.hasSuffix("/") ? String(url.text.dropLast()) : url.text
-    token = try ConnectToken(credentials)
+    token = try AppleToken(credentials)
     userAgent = "night-audit/\(version)"
     self.now = now
     self.wait = wait
@@ -38,7 +38,7 @@ package struct ConnectClient: Sendable {
     var query = query
     var (failures, hasFreshToken, hasOtherVersion, hasWaited) = (0, false, false, false)
     while true {
-      let exchange = try await ask(query, isFresh: hasFreshToken)
+      let exchange = try await ask(query)
       answer.requests += 1
       answer.httpStatus = exchange.httpStatus
       switch exchange.meaning {
@@ -49,6 +49,7 @@ package struct ConnectClient: Sendable {
         answer.outcome = .refused(.token)
         if hasFreshToken { return answer }
         hasFreshToken = true
+        await token.renew()
       case .version(let named):
         answer.outcome = .otherVersion(named)
         guard !hasOtherVersion, let named else { return answer }
@@ -75,9 +76,9 @@ package struct ConnectClient: Sendable {
   }
 
   private func ask(
-    _ query: ConnectQuery, isFresh: Bool
+    _ query: ConnectQuery
   ) async throws(CancellationError) -> (meaning: ConnectReading.Meaning, httpStatus: Int?) {
-    guard let token = await token.token(now: now(), isFresh: isFresh) else { return (.unauthorized, nil) }
+    guard let token = await token.token(now: now()) else { return (.unauthorized, nil) }
     var request = HTTPClientRequest(url: base + query.path)
     request.headers = [
       "Authorization": "Bearer \(token.reveal())", "Accept": "application/a-gzip", "User-Agent": userAgent,

@@ -1,5 +1,3 @@
-import Foundation
-
 /// The parameters of one report (Apple: "Download Sales and Trends Reports", "Download Finance Reports").
 package struct ConnectQuery: Hashable, Sendable {
   package enum Kind: Hashable, Sendable {
@@ -34,7 +32,7 @@ package struct ConnectQuery: Hashable, Sendable {
       endpoint = "/v1/financeReports"
       items = [("vendorNumber", vendor), ("reportType", type), ("regionCode", region), ("reportDate", reportDate)]
     }
-    return endpoint + "?" + items.map { "filter%5B\($0)%5D=\(Self.escaped($1))" }.joined(separator: "&")
+    return endpoint + "?" + items.map { "filter%5B\($0)%5D=\($1.percentEncoded)" }.joined(separator: "&")
   }
 
   func inVersion(_ version: String) -> ConnectQuery {
@@ -43,11 +41,4 @@ package struct ConnectQuery: Hashable, Sendable {
     query.kind = .sales(frequency: frequency, version: version)
     return query
   }
-
-  private static func escaped(_ text: String) -> String {
-    text.addingPercentEncoding(withAllowedCharacters: unreserved) ?? ""
-  }
-
-  private static let unreserved = CharacterSet(
-    charactersIn: "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 }

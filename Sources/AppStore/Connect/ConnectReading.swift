@@ -52,14 +52,10 @@ enum ConnectReading {
     return .outcome(.file(ConnectAnswer.File(bytes: bytes, name: name, version: asked == nil ? nil : statedVersion)))
   }
 
-  private struct Refusal {
-    var code = ""
-    var detail = ""
-  }
-
   private static func error(_ reply: HTTPReply, receivedAt: Instant) -> Meaning {
     let refusal = refusal(reply.body)
     let words = refusal.detail.lowercased()
+    let after = reply.headers.first(name: "Retry-After").flatMap { RetryAfter.parse($0, now: receivedAt) }
     switch reply.status {
     case 400 where refusal.code.hasPrefix("PARAMETER_ERROR"):
       if words.contains("version") { return .version(version(inText: refusal.detail)) }
@@ -73,25 +69,21 @@ enum ConnectReading {
     case 406: return .outcome(.refused(.notAcceptable))
     case 410: return .outcome(.gone)
     case 429:
-      let after = reply.headers.first(name: "Retry-After").flatMap { RetryAfter.parse($0, now: receivedAt) }
-      return .later(
-        Silence(reason: .rateLimited, detail: "HTTP 429", retryAfter: after ?? receivedAt + .seconds(60)))
-    case 500...:
-      let after = reply.headers.first(name: "Retry-After").flatMap { RetryAfter.parse($0, now: receivedAt) }
-      return .later(Silence(reason: .appleError, detail: "HTTP \(reply.status)", retryAfter: after))
+      return .later(Silence(reason: .rateLimited, detail: "HTTP 429", retryAfter: after ?? receivedAt + .seconds(60)))
+    case 500...: return .later(Silence(reason: .appleError, detail: "HTTP \(reply.status)", retryAfter: after))
     default:
       // Apple documents no other status: the response proves nothing, and an immediate retry would not help.
       return .outcome(.unanswered(Silence(reason: .appleError, detail: "HTTP \(reply.status)")))
     }
   }
 
-  private static func refusal(_ body: ByteBuffer) -> Refusal {
+  private static func refusal(_ body: ByteBuffer) -> (code: String, detail: String) {
     // A proxy may have compressed the body.
     guard body.readableBytes <= 1 << 20,
       let text = try? Gunzip.text(of: [UInt8](body.readableBytesView), limit: 1 << 20),
       let first = JSONFields(text)?.objects("errors")?.first
-    else { return Refusal() }
-    return Refusal(code: first.text("code") ?? "", detail: first.text("detail") ?? first.text("title") ?? "")
+    else { return ("", "") }
+    return (first.text("code") ?? "", first.text("detail") ?? first.text("title") ?? "")
   }
 
   /// The last version in a text such as “version 1_0 is invalid, the latest version is 1_4”.

@@ -28,13 +28,7 @@ struct JSONFields: Sendable {
   }
 
   /// True if the field is neither missing, null nor an empty string.
-  func has(_ key: String) -> Bool {
-    switch value(key) {
-    case .string(let range, _): !range.isEmpty
-    case .number, .boolean, .object, .array: true
-    case .null, nil: false
-    }
-  }
+  func has(_ key: String) -> Bool { value(key)?.isEmpty == false }
 
   /// A string, or the digits of a whole number. Nil if it cannot be an Apple identifier (see `plainText`).
   func text(_ key: String) -> String? {
@@ -80,40 +74,29 @@ struct JSONFields: Sendable {
   }
 
   func document(_ key: String) -> String? {
-    guard case .string(let range, let escaped) = value(key) else { return nil }
-    return string(range, escaped: escaped)
+    if case .string(let range, let escaped) = value(key) { string(range, escaped: escaped) } else { nil }
   }
 
   /// The elements of an array of strings, with nil for an element of another type. Nil if the field is not an array.
   func texts(_ key: String) -> [String?]? {
-    elements(key)?.map { element in
-      guard case .string(let range, let escaped) = element else { return nil }
-      return string(range, escaped: escaped)
-    }
+    elements(key)?.map { if case .string(let range, let escaped) = $0 { string(range, escaped: escaped) } else { nil } }
   }
 
   func object(_ key: String) -> JSONFields? {
-    guard case .object(let range) = value(key) else { return nil }
-    return JSONFields(bytes, range: range)
+    value(key).flatMap(object(of:))
   }
 
   /// The objects of an array, or the single object. An element of another type becomes an empty object, to be counted.
   func objects(_ key: String) -> [JSONFields]? {
     if let object = object(key) { return [object] }
-    return elements(key)?.map { element in
-      guard case .object(let range) = element else { return .none }
-      return JSONFields(bytes, range: range) ?? .none
-    }
+    return elements(key)?.map { object(of: $0) ?? JSONFields.none }
   }
 
   /// The objects of an array; nil if the field is not an array, or an element is not an object.
   func objectList(_ key: String) -> [JSONFields]? {
-    var objects: [JSONFields] = []
-    for element in elements(key) ?? [] {
-      guard case .object(let range) = element, let object = JSONFields(bytes, range: range) else { return nil }
-      objects.append(object)
-    }
-    return elements(key) == nil ? nil : objects
+    guard let elements = elements(key) else { return nil }
+    let objects = elements.compactMap(object(of:))
+    return objects.count == elements.count ? objects : nil
   }
 
   /// The source text of an object or array; nil if it is longer than `DecodingLimits.textLength`.
@@ -126,12 +109,7 @@ struct JSONFields: Sendable {
 
   func listedTexts(_ key: String) -> [String] { document(key).map { [$0] } ?? texts(key)?.compactMap(\.self) ?? [] }
 
-  var objectsWithin: [JSONFields] {
-    extentsWithin.compactMap { extent in
-      guard case .object(let range) = extent else { return nil }
-      return JSONFields(bytes, range: range)
-    }
-  }
+  var objectsWithin: [JSONFields] { extentsWithin.compactMap(object(of:)) }
 
   func everyText(depth: Int) -> [String] {
     extentsWithin.flatMap { extent -> [String] in
@@ -156,19 +134,16 @@ struct JSONFields: Sendable {
   /// Returns these fields, overridden by the non-empty fields of another object of the same text.
   func overlaid(by other: JSONFields) -> JSONFields {
     var merged = self
-    merged.members += other.members.filter { member in
-      switch member.value {
-      case .string(let range, _): !range.isEmpty
-      case .number, .boolean, .object, .array: true
-      case .null: false
-      }
-    }
+    merged.members += other.members.filter { !$0.value.isEmpty }
     return merged
   }
 
+  private func object(of extent: JSONExtent) -> JSONFields? {
+    if case .object(let range) = extent { JSONFields(bytes, range: range) } else { nil }
+  }
+
   private func elements(_ key: String) -> [JSONExtent]? {
-    guard case .array(let range) = value(key) else { return nil }
-    return elements(range)
+    if case .array(let range) = value(key) { elements(range) } else { nil }
   }
 
   private func elements(_ range: Range<Int>) -> [JSONExtent] {
@@ -202,14 +177,14 @@ struct JSONFields: Sendable {
     guard let first = text.utf8.first, let last = text.utf8.last, isBlank(first) || isBlank(last) else { return text }
     return String(decoding: withoutBlanks(Array(text.utf8)[...]), as: UTF8.self)
   }
-
-  private func withoutBlanks(_ text: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
-    let end = text.lastIndex { !isBlank($0) }.map { $0 + 1 } ?? text.startIndex
-    return text[..<end].drop(while: isBlank)
-  }
 }
 
-private func isDigit(_ character: UInt8) -> Bool { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(character) }
+func withoutBlanks(_ text: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
+  let end = text.lastIndex { !isBlank($0) }.map { $0 + 1 } ?? text.startIndex
+  return text[..<end].drop(while: isBlank)
+}
+
+func isDigit(_ character: UInt8) -> Bool { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(character) }
 
 /// Nil for text that is empty, too long or has control characters. Postgres and terminals reject those.
 func plainText(_ text: String?) -> String? {
@@ -225,20 +200,8 @@ func plainText(_ text: String?) -> String? {
 
 extension Int64 {
   init?(asciiDigits digits: ArraySlice<UInt8>) {
-    let isNegative = digits.first == UInt8(ascii: "-")
-    let digits = isNegative ? digits.dropFirst() : digits
-    guard !digits.isEmpty else { return nil }
-    var value: Int64 = 0
-    for digit in digits {
-      guard isDigit(digit) else { return nil }
-      let (product, tooLarge) = value.multipliedReportingOverflow(by: 10)
-      // Counting downwards because the smallest value has no positive counterpart.
-      let (difference, tooSmall) = product.subtractingReportingOverflow(Int64(digit - UInt8(ascii: "0")))
-      guard !tooLarge, !tooSmall else { return nil }
-      value = difference
-    }
-    guard isNegative || value != .min else { return nil }
-    self = isNegative ? value : -value
+    guard digits.first != UInt8(ascii: "+") else { return nil }
+    self.init(String(decoding: digits, as: UTF8.self))
   }
 }
 

@@ -7,6 +7,15 @@ enum JSONExtent: Sendable {
   case null
   case object(Range<Int>)
   case array(Range<Int>)
+
+  /// True for null and an empty string.
+  var isEmpty: Bool {
+    switch self {
+    case .string(let range, _): range.isEmpty
+    case .number, .boolean, .object, .array: false
+    case .null: true
+    }
+  }
 }
 
 /// A validating JSON scanner: one pass, bounded depth. Measured with one answer of 15 MiB and 32,576 purchases: 0.05 s
@@ -131,7 +140,7 @@ struct JSONScanner {
 
   private mutating func digits() -> Bool {
     let start = position
-    while position < end, (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(text[position]) { position += 1 }
+    while position < end, isDigit(text[position]) { position += 1 }
     return position > start
   }
 }

@@ -46,10 +46,8 @@ package struct CircuitBreaker: Sendable {
   private var generation = 0
   private var pause: Duration
   private var failuresInARow = 0
-  /// Ring buffer: true for each recent call that failed; `oldest` is overwritten next.
+  /// True for each recent call that failed.
   private var recent: [Bool] = []
-  private var oldest = 0
-  private var recentFailures = 0
 
   package init(policy: Policy = Policy()) {
     self.policy = policy
@@ -109,7 +107,7 @@ package struct CircuitBreaker: Sendable {
   }
 
   private var isShareReached: Bool {
-    recent.count >= policy.window && Double(recentFailures) >= policy.failureShare * Double(recent.count)
+    recent.count >= policy.window && Double(recent.count { $0 }) >= policy.failureShare * Double(recent.count)
   }
 
   private mutating func enter(_ next: State) {
@@ -131,8 +129,6 @@ package struct CircuitBreaker: Sendable {
   private mutating func forget() {
     failuresInARow = 0
     recent.removeAll(keepingCapacity: true)
-    oldest = 0
-    recentFailures = 0
   }
 
   private mutating func note(failed: Bool) {
@@ -141,13 +137,7 @@ package struct CircuitBreaker: Sendable {
   }
 
   private mutating func noteCall(failed: Bool) {
-    recentFailures += failed ? 1 : 0
-    if recent.count < policy.window {
-      recent.append(failed)
-    } else if !recent.isEmpty {
-      recentFailures -= recent[oldest] ? 1 : 0
-      recent[oldest] = failed
-      oldest = (oldest + 1) % recent.count
-    }
+    recent.append(failed)
+    if recent.count > policy.window { recent.removeFirst() }
   }
 }

@@ -1,8 +1,7 @@
 import Foundation
 import Reconciliation
 
-/// The `Retry-After` header. It is seconds or a date (RFC 9110, 10.2.3), or UNIX milliseconds from the App Store Server
-/// API.
+/// The `Retry-After` header: seconds or a date (RFC 9110, 10.2.3), or UNIX milliseconds from the App Store Server API.
 package enum RetryAfter {
   package static let longest = Span.hours(1)
 
@@ -16,13 +15,13 @@ package enum RetryAfter {
   /// Returns how long a host is asked nothing after a `Retry-After`. `span` is relative to the answer. Only HTTP 429
   /// concerns every request. A 5xx may come from one machine of many, so its hold is limited to a tenth of `remainingNight`.
   package static func hold(_ span: Span, httpStatus: Int?, remainingNight: Span?) -> Span {
-    if httpStatus == 429 { return max(span, .seconds(0)) }
-    guard let remainingNight else { return max(span, .seconds(0)) }
-    return min(max(span, .seconds(0)), Span(microseconds: max(remainingNight.microseconds, 0) / 10))
+    let span = max(span, .seconds(0))
+    guard httpStatus != 429, let remainingNight else { return span }
+    return min(span, Span(microseconds: max(remainingNight.microseconds, 0) / 10))
   }
 
   private static func instant(number text: String, now: Instant) -> Instant? {
-    guard !text.isEmpty, text.utf8.allSatisfy({ UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 }) else { return nil }
+    guard !text.isEmpty, text.utf8.allSatisfy(isDigit) else { return nil }
     // Digits beyond 64 bits are a time beyond any limit.
     let value = Int64(text) ?? .max
     if value > 1_000_000_000_000 { return Instant(milliseconds: value) }
@@ -30,7 +29,7 @@ package enum RetryAfter {
     return now + .seconds(value)
   }
 
-  private static func instant(date text: String) -> Instant? {
+  static func instant(date text: String) -> Instant? {
     for format in dateFormats {
       // Strict because a lenient parser accepts the text of one format in every format.
       let strategy = Date.ParseStrategy(

@@ -42,7 +42,8 @@ package struct TokenBucket: Sendable {
   /// - Parameter rate: requests per second; nil or at most zero: unlimited.
   package init(rate: Double?) {
     guard let rate, rate > 0, rate <= Self.highestRate else { return }
-    let interval = Duration.nanoseconds(Int64(max(1_000_000_000 / rate, 1).rounded(.up).clamped))
+    // Within the range of `Int64`, so that the conversion cannot trap.
+    let interval = Duration.nanoseconds(Int64(min(max(1_000_000_000 / rate, 1).rounded(.up), 9e18)))
     burst = max(1, Int(rate / 10))
     pace = Pace(interval: interval, lead: interval * (burst - 1), capacity: Int(rate.rounded(.up)))
   }
@@ -61,9 +62,4 @@ package struct TokenBucket: Sendable {
   package mutating func shut(until instant: Duration) {
     shutUntil = max(shutUntil ?? instant, instant)
   }
-}
-
-extension Double {
-  // Within the range of `Int64`, so that the conversion cannot trap.
-  fileprivate var clamped: Double { Swift.min(self, 9e18) }
 }

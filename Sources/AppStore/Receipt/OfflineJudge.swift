@@ -8,14 +8,9 @@ package enum OfflineJudgement: Hashable, Sendable {
   case claim(UnprovenClaim)
   /// No root certificates are installed. Contains the unverified content, if it is readable.
   case noRoots(WrittenContent?)
-}
 
-extension OfflineJudgement {
   /// The reason of a rejection.
-  package var refusal: PaymentReason? {
-    if case .refused(let reason, _) = self { return reason }
-    return nil
-  }
+  package var refusal: PaymentReason? { if case .refused(let reason, _) = self { reason } else { nil } }
 }
 
 package struct GenuineProof: Hashable, Sendable {
@@ -105,7 +100,11 @@ private struct Verifiers: Sendable {
     case .signed(let jws): judge(documents.verifyDocument(jws, channel: .offline), content)
     case .app(let bytes):
       switch appReceipts.verify(bytes) {
-      case .success(let receipt): .genuine(GenuineProof(receipt))
+      case .success(let receipt):
+        .genuine(
+          GenuineProof(
+            environment: receipt.environment, bundleId: receipt.bundleId, facts: receipt.transactions,
+            creationDate: receipt.creationDate))
       case .failure(let refusal): OfflineJudgement(refusal, of: content)
       }
     case .transaction: OfflineJudgement(withoutRoots: content)
@@ -161,12 +160,6 @@ extension OfflineJudgement {
 }
 
 extension GenuineProof {
-  fileprivate init(_ receipt: AppReceipt) {
-    self.init(
-      environment: receipt.environment, bundleId: receipt.bundleId, facts: receipt.transactions,
-      creationDate: receipt.creationDate)
-  }
-
   fileprivate init(_ fact: TransactionFact) {
     self.init(
       environment: fact.environment, bundleId: fact.bundleId, facts: [fact], signedTransactionId: fact.transactionId)

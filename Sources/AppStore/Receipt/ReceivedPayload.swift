@@ -69,8 +69,7 @@ package struct ReceivedPayload: Sendable {
   }
 
   package var unreadable: Unreadable? {
-    guard case .unreadable(let why) = content else { return nil }
-    return why
+    if case .unreadable(let why) = content { why } else { nil }
   }
 
   /// The receipt as verifyReceipt accepts it; nil for a JWS or an unreadable payload.
@@ -80,10 +79,6 @@ package struct ReceivedPayload: Sendable {
     case .signed, .unreadable: nil
     }
   }
-}
-
-extension ReceiptKind {
-  package static func detect(payload: String) -> ReceiptKind { ReceivedPayload(payload).kind }
 }
 
 /// Removes one layer of transport damage after the other.
@@ -154,8 +149,7 @@ private enum PayloadReader {
 
   private static func readable(_ text: String, layers: Int) -> ReceivedPayload.Content? {
     let content = content(Array(text.utf8)[...], layers: layers - 1)
-    if case .unreadable = content { return nil }
-    return content
+    return if case .unreadable = content { nil } else { content }
   }
 
   private static func hexadecimal(_ digits: ArraySlice<UInt8>) -> [UInt8]? {
@@ -293,7 +287,7 @@ private enum PayloadReader {
 
   private static func decoded(_ characters: [UInt8]) -> [UInt8]? {
     // A truncated text may end within a group of four; the rest still shows its kind.
-    return Base64Text.decodeReceipt(characters)
+    Base64Text.decodeReceipt(characters)
       ?? Base64Text.decodeReceipt(Array(characters.prefix(characters.count / 4 * 4)))
   }
 
@@ -305,9 +299,7 @@ private enum PayloadReader {
   // MARK: PKCS#7
 
   /// `signedData`, 1.2.840.113549.1.7.2 (RFC 2315, 14), as its DER element.
-  private static let signedDataIdentifier: [UInt8] = [
-    0x06, 0x09, 0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x07, 0x02,
-  ]
+  private static let signedDataIdentifier: [UInt8] = [0x06, 0x09, 0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x07, 0x02]
 
   /// A `ContentInfo` (RFC 2315, 7). A sequence that claims more bytes than there are was truncated.
   private static func isSignedData(_ bytes: ArraySlice<UInt8>) -> Bool {
@@ -330,16 +322,12 @@ private enum PayloadReader {
 
   /// `{ … "purchase-info" = "…"; … }`
   private static func isPropertyList(_ bytes: ArraySlice<UInt8>) -> Bool {
-    let text = trimmed(bytes)
+    let text = withoutBlanks(bytes)
     guard text.first == UInt8(ascii: "{"), text.last == UInt8(ascii: "}"),
       let key = text.firstRange(of: Array("\"purchase-info\"".utf8))
     else { return false }
-    let assignment = trimmed(text[key.upperBound...])
-    return assignment.first == UInt8(ascii: "=") && trimmed(assignment.dropFirst()).first == UInt8(ascii: "\"")
-  }
-
-  private static func trimmed(_ text: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
-    let end = text.lastIndex { !isBlank($0) }.map { $0 + 1 } ?? text.startIndex
-    return text[..<end].drop(while: isBlank)
+    let assignment = withoutBlanks(text[key.upperBound...])
+    return assignment.first == UInt8(ascii: "=")
+      && assignment.dropFirst().drop(while: isBlank).first == UInt8(ascii: "\"")
   }
 }

@@ -7,11 +7,6 @@ package struct WrittenContent: Hashable, Sendable {
     package var productId: String
     /// True if the purchase stays in every later receipt. Consumables disappear, and replaced renewals may be left out.
     package var staysInLaterReceipts: Bool
-
-    package init(productId: String, staysInLaterReceipts: Bool) {
-      self.productId = productId
-      self.staysInLaterReceipts = staysInLaterReceipts
-    }
   }
 
   package var environment: AppleEnvironment?
@@ -33,8 +28,7 @@ package struct WrittenContent: Hashable, Sendable {
   }
 
   init(_ content: ReceiptContent) {
-    self.init(
-      environment: content.environment.flatMap(AppleEnvironment.init(receiptType:)), bundleId: content.bundleId)
+    self.init(environment: content.environment.flatMap(AppleEnvironment.init(receiptType:)), bundleId: content.bundleId)
     creationDate = content.creationDate
     for purchase in content.purchases {
       guard let id = purchase.transactionId, let productId = purchase.productId else { continue }

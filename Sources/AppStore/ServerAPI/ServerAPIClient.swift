@@ -1,5 +1,4 @@
 import AsyncHTTPClient
-import Foundation
 import NIOCore
 import NIOHTTP1
 import Reconciliation
@@ -11,7 +10,7 @@ package struct ServerAPIClient: Sendable {
   private let transport: HTTPTransport
   private let production: ServerAPIHost
   private let sandbox: ServerAPIHost
-  private let token: ServerAPIToken
+  private let token: AppleToken
   private let bundleId: String
   private let verifier: AnswerVerifier
   private let userAgent: String
@@ -25,7 +24,7 @@ package struct ServerAPIClient: Sendable {
     self.transport = transport
     self.production = production
     self.sandbox = sandbox
-    token = try ServerAPIToken(credentials)
+    token = try AppleToken(credentials)
     bundleId = credentials.bundleId
     self.verifier = AnswerVerifier(
       verifier: verifier, bundleId: credentials.bundleId, appAppleId: credentials.appAppleId)
@@ -199,12 +198,7 @@ package struct ServerAPIClient: Sendable {
     return reading
   }
 
-  private func side(_ host: AppleHost) -> ServerAPIHost {
-    switch host {
-    case .production: production
-    case .sandbox: sandbox
-    }
-  }
+  private func side(_ host: AppleHost) -> ServerAPIHost { host == .production ? production : sandbox }
 }
 
 extension ServerAPIClient {
@@ -214,17 +208,10 @@ extension ServerAPIClient {
   }
 
   private static func query(_ items: [(name: String, value: String?)], _ fixed: String? = nil) -> String {
-    let texts = items.compactMap { name, value in value.map { "\(name)=\(escaped($0))" } } + [fixed].compactMap(\.self)
+    let texts =
+      items.compactMap { name, value in value.map { "\(name)=\($0.percentEncoded)" } } + [fixed].compactMap(\.self)
     return texts.isEmpty ? "" : "?" + texts.joined(separator: "&")
   }
-
-  // RFC 3986, 2.3. Cursors contain `+` and `/`, which must be escaped.
-  private static func escaped(_ text: String) -> String {
-    text.addingPercentEncoding(withAllowedCharacters: unreserved) ?? ""
-  }
-
-  private static let unreserved = CharacterSet(
-    charactersIn: "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 
   /// Apple's "NotificationHistoryRequest".
   private static func body(_ query: NotificationQuery) -> ByteBuffer {
@@ -234,19 +221,5 @@ extension ServerAPIClient {
     }
     let members = fields.sorted { $0.key < $1.key }.map { "\"\($0.key)\":\($0.value)" }
     return ByteBuffer(string: "{\(members.joined(separator: ","))}")
-  }
-}
-
-extension TransactionAnswer.Outcome {
-  init(_ refusal: ServerAPIRefusal) {
-    switch refusal {
-    case .notFound: self = .notFound
-    case .accountGone: self = .accountGone
-    case .malformedId: self = .malformedId
-    case .revisionRefused, .windowExpired:
-      self = .unanswered(Silence(reason: .appleError, detail: "a paging error about an answer without pages"))
-    case .unanswered(let silence): self = .unanswered(silence)
-    case .fault(let fault): self = .fault(fault)
-    }
   }
 }

@@ -6,7 +6,7 @@ import Reconciliation
 struct ServerAPIReading {
   enum Meaning {
     case answer(JSONFields)
-    case refused(ServerAPIErrorClass)
+    case refused
     /// No request was sent, because signing the token failed.
     case unsigned
     case silent(Silence)
@@ -46,15 +46,13 @@ struct ServerAPIReading {
     }
     let errorCode = fields?.integer32("errorCode").map(Int.init)
     return Self(
-      meaning: .refused(.classify(httpStatus: reply.status, errorCode: errorCode)), httpStatus: reply.status,
-      errorCode: errorCode, errorMessage: fields?.text("errorMessage"),
+      meaning: .refused, httpStatus: reply.status, errorCode: errorCode, errorMessage: fields?.text("errorMessage"),
       retryAfter: reply.headers.first(name: "Retry-After").flatMap { RetryAfter.parse($0, now: receivedAt) })
   }
 
   func silence(_ reason: Silence.Reason) -> Silence {
     let status = "HTTP \(httpStatus.map(String.init) ?? "none")"
-    return Silence(
-      reason: reason, detail: errorCode.map { "\(status), error \($0)" } ?? status, retryAfter: retryAfter)
+    return Silence(reason: reason, detail: errorCode.map { "\(status), error \($0)" } ?? status, retryAfter: retryAfter)
   }
 }
 
@@ -74,23 +72,36 @@ extension ServerAPIReading {
     case .answer(let fields): .success(fields)
     case .silent(let silence): .failure(.unanswered(silence))
     case .unsigned: .failure(.fault(.tokenNotSigned))
-    case .refused(let errorClass): .failure(refusal(errorClass, from: host, bundleId: bundleId))
+    case .refused: .failure(refusal(from: host, bundleId: bundleId))
     }
   }
 
-  private func refusal(_ errorClass: ServerAPIErrorClass, from host: AppleHost, bundleId: String) -> ServerAPIRefusal {
-    switch errorClass {
-    case .transactionNotFound: .notFound
-    case .accountGone: .accountGone
-    case .badIdentifier: .malformedId
-    case .revisionRefused: .revisionRefused
-    case .windowExpired: .windowExpired
-    case .rateLimited: .unanswered(silence(.rateLimited))
-    case .retry: .unanswered(silence(.appleError))
-    case .tokenRefused: .fault(.tokenRefused(host))
-    case .accessRefused: .fault(.accessRefused)
-    case .appUnknown: .fault(.appUnknown(bundleId: bundleId))
-    case .requestRefused: .fault(.requestRefused(code: errorCode))
+  /// The meaning of an error. The HTTP status decides only without a known error code (Apple: "Error codes").
+  private func refusal(from host: AppleHost, bundleId: String) -> ServerAPIRefusal {
+    switch errorCode ?? 0 {
+    // This environment does not know the ID; the other one may.
+    case 4_040_010, 4_040_005: return .notFound
+    case 4_040_001: return .accountGone
+    // Invalid IDs, no UUID, no original ID; unsupported: type, app transaction, family sharing.
+    case 4_000_006, 4_000_008, 4_000_047, 4_000_048, 4_000_183, 4_000_185, 4_000_187: return .malformedId
+    case 4_000_005: return .revisionRefused
+    // Apple no longer accepts the `paginationToken`, or the window is too old.
+    case 4_000_012, 4_000_014, 4_000_017: return .windowExpired
+    case 4_290_000: return .unanswered(silence(.rateLimited))
+    // Apple's list of errors to retry, and 5000000, its general error.
+    case 4_040_002, 4_040_004, 4_040_006, 5_000_000, 5_000_001: return .unanswered(silence(.appleError))
+    case 4_040_003: return .fault(.appUnknown(bundleId: bundleId))
+    // 4000000 is the request as a whole; the others are parameters, also of endpoints that are not used here.
+    case 4_000_000, 4_000_002, 4_000_009...4_000_011, 4_000_013, 4_000_015, 4_000_016, 4_000_018...4_000_028,
+      4_000_030...4_000_044:
+      return .fault(.requestRefused(code: errorCode))
+    default: break
+    }
+    switch httpStatus ?? 0 {
+    case 401: return .fault(.tokenRefused(host))
+    case 403: return .fault(.accessRefused)
+    case 429: return .unanswered(silence(.rateLimited))
+    default: return .unanswered(silence(.appleError))
     }
   }
 }

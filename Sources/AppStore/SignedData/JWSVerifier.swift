@@ -28,13 +28,16 @@ package final class JWSVerifier: Sendable {
 
   /// Verifies a notification (Apple: `responseBodyV2`, its `signedPayload`) and, separately, the documents in it.
   package func verifyNotification(_ jws: String) -> Result<SignedNotification, SignedDataRefusal> {
-    verify(jws) { payload throws(SignedDataRefusal) in
-      let data = payload.object("data")
-      return try SignedNotification(
-        payload,
-        transaction: data?.document("signedTransactionInfo").map { verifyTransaction($0, channel: .notification) },
-        renewalInfo: data?.document("signedRenewalInfo").map(verifyRenewalInfo))
-    }
+    verify(jws) { payload throws(SignedDataRefusal) in try notification(payload, channel: .notification) }
+  }
+
+  private func notification(
+    _ payload: JSONFields, channel: EvidenceChannel
+  ) throws(SignedDataRefusal) -> SignedNotification {
+    let data = payload.object("data")
+    return try SignedNotification(
+      payload, transaction: data?.document("signedTransactionInfo").map { verifyTransaction($0, channel: channel) },
+      renewalInfo: data?.document("signedRenewalInfo").map(verifyRenewalInfo))
   }
 
   /// Verifies any signed document and detects its kind.
@@ -42,17 +45,10 @@ package final class JWSVerifier: Sendable {
     _ jws: String, channel: EvidenceChannel
   ) -> Result<SignedDocument, SignedDataRefusal> {
     verify(jws) { payload throws(SignedDataRefusal) in
-      if payload.has("notificationType") {
-        let data = payload.object("data")
-        return .notification(
-          try SignedNotification(
-            payload,
-            transaction: data?.document("signedTransactionInfo").map { verifyTransaction($0, channel: channel) },
-            renewalInfo: data?.document("signedRenewalInfo").map(verifyRenewalInfo)))
-      }
+      if payload.has("notificationType") { return .notification(try notification(payload, channel: channel)) }
       // Renewal information and app transactions have no transaction ID.
       guard payload.has("transactionId") || payload.has("webOrderLineItemId") else {
-        return .other(try SignedPaper(payload))
+        return .other(SignedPaper(payload))
       }
       return .transaction(try SignedTransaction(payload, channel: channel))
     }
@@ -66,10 +62,10 @@ package final class JWSVerifier: Sendable {
 
   private func verifiedPayload(_ jws: JWSParts) throws(SignedDataRefusal) -> JSONFields {
     let payload = JSONFields(jws.payload)
-    if let payload, let claimed = Self.developerEnvironment(payload) {
-      throw .notSignedByApple(
-        claimed,
-        UnverifiedClaim(transactionId: payload.text("transactionId"), productId: payload.text("productId")))
+    let environment =
+      payload?.text("environment") ?? payload?.object("data")?.text("environment") ?? payload?.text("receiptType")
+    if let claimed = environment.flatMap(AppleEnvironment.init(rawValue:)), claimed.isOfDevelopers {
+      throw .notSignedByApple(claimed)
     }
 
     let known = remembered.withLock { $0.chain(for: jws.header) }
@@ -114,16 +110,6 @@ package final class JWSVerifier: Sendable {
     let path = try AppleCertificatePath(leaf: certificates[0], intermediate: certificates[1], roots: roots)
     guard let key = P256.Signing.PublicKey(path.leafKey) else { throw .leafKeyKind }
     return RememberedChain(path: path, key: key)
-  }
-
-  // Checked first because such data has its own chain; it can only lead to a rejection.
-  private static func developerEnvironment(_ payload: JSONFields) -> AppleEnvironment? {
-    let name = payload.text("environment") ?? payload.object("data")?.text("environment") ?? payload.text("receiptType")
-    switch name.flatMap(AppleEnvironment.init(rawValue:)) {
-    case .xcode: return .xcode
-    case .localTesting: return .localTesting
-    case .production, .sandbox, nil: return nil
-    }
   }
 }
 

@@ -31,25 +31,13 @@ package enum SignedDataRefusal: Error, Hashable, Sendable {
   /// Signed in a way that Apple's receipts do not use today.
   case unsupported(String)
   /// Created by Xcode or StoreKit's local testing and signed by a developer's machine.
-  case notSignedByApple(AppleEnvironment, UnverifiedClaim)
+  case notSignedByApple(AppleEnvironment)
   case noRoots
 }
 
 package enum ChainPosition: String, Hashable, Sendable {
   case leaf
   case intermediate
-}
-
-/// The unverified IDs in rejected data, for explanations only; nil if unreadable.
-package struct UnverifiedClaim: Hashable, Sendable {
-  /// The transaction ID; for an app receipt that of its first purchase.
-  package var transactionId: String?
-  package var productId: String?
-
-  package init(transactionId: String? = nil, productId: String? = nil) {
-    self.transactionId = transactionId
-    self.productId = productId
-  }
 }
 
 extension SignedDataRefusal {
@@ -108,15 +96,8 @@ extension SignedDataRefusal: CustomStringConvertible {
     case .payloadIncomplete(let field): "authentic, but without \(field)"
     case .environmentUnknown(let name): "from an unknown environment (\((name ?? "none given").prefix(40)))"
     case .unsupported(let what): "signed in an unknown way: \(what.prefix(40))"
-    case .notSignedByApple(let environment, _): "made by \(environment.rawValue), not signed by Apple"
+    case .notSignedByApple(let environment): "made by \(environment.rawValue), not signed by Apple"
     case .noRoots: "there are no root certificates to verify it with"
     }
   }
-}
-
-/// The instant at which the certificates had to be valid. Later revocations are not detected.
-package enum ValidityMode: String, Hashable, Sendable {
-  case atSignedDate
-  /// An app receipt's creation date (attribute 12).
-  case atCreationDate
 }

@@ -12,13 +12,8 @@ package struct SignedPaper: Hashable, Sendable {
   package let environment: AppleEnvironment?
   /// Nil if missing, as in renewal information.
   package let bundleId: String?
-  package let signedDate: Instant
 
-  init(_ payload: JSONFields) throws(SignedDataRefusal) {
-    guard let date = payload.instant("signedDate") ?? payload.instant("receiptCreationDate") else {
-      throw .payloadIncomplete("signedDate")
-    }
-    signedDate = date
+  init(_ payload: JSONFields) {
     environment =
       payload.text("environment").flatMap(AppleEnvironment.init(rawValue:))
       ?? payload.text("receiptType").flatMap(AppleEnvironment.init(receiptType:))

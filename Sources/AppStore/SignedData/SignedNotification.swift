@@ -14,8 +14,6 @@ package struct SignedNotification: Hashable, Sendable {
   /// From `data`; Apple omits it in the sandbox.
   package let appAppleId: Int64?
   package let status: SubscriptionState?
-  /// The reason of a `CONSUMPTION_REQUEST`: `FULFILLMENT_ISSUE` is the customer's statement "paid, not delivered".
-  package let consumptionRequestReason: String?
   package let transaction: Result<SignedTransaction, SignedDataRefusal>?
   package let renewalInfo: Result<SignedRenewalInfo, SignedDataRefusal>?
 
@@ -34,8 +32,8 @@ package struct SignedNotification: Hashable, Sendable {
     bundleId = data?.text("bundleId")
     if let data { environment = try AppleEnvironment(signedIn: data) } else { environment = nil }
     appAppleId = data?.integer("appAppleId")
-    status = data?.integer32("status").flatMap(SubscriptionState.init(rawValue:))
-    consumptionRequestReason = data?.text("consumptionRequestReason")
+    let status = data?.integer32("status").flatMap(SubscriptionState.init(rawValue:))
+    self.status = status
     let renewal = try? renewalInfo?.get()
     // The notification's own fields concern the transaction in it.
     self.transaction = transaction?.map { transaction in
@@ -51,7 +49,7 @@ package struct SignedNotification: Hashable, Sendable {
         renewal.originalTransactionId == transaction.fact.originalTransactionId
       else { return transaction }
       transaction.fact.take(renewal)
-      transaction.fact.subscriptionStatus = data?.integer32("status").flatMap(SubscriptionState.init(rawValue:))
+      transaction.fact.subscriptionStatus = status
       return transaction
     }
     self.renewalInfo = renewalInfo

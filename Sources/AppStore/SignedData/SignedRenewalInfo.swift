@@ -5,12 +5,6 @@ package struct SignedRenewalInfo: Hashable, Sendable {
   package let environment: AppleEnvironment
   package let originalTransactionId: String
   package let signedDate: Instant
-  package let productId: String?
-  package let autoRenewProductId: String?
-  package let autoRenews: Bool?
-  /// 1 cancelled, 2 billing error, 3 price rise declined, 4 product unavailable, 5 other.
-  package let expirationIntent: Int32?
-  package let isInBillingRetryPeriod: Bool?
   /// The end of access while the renewal is unpaid.
   package let gracePeriodExpiresDate: Instant?
   /// The end of the current period, when the next payment is due.
@@ -25,11 +19,6 @@ package struct SignedRenewalInfo: Hashable, Sendable {
     environment = try AppleEnvironment(signedIn: payload)
     originalTransactionId = id
     self.signedDate = signedDate
-    productId = payload.text("productId")
-    autoRenewProductId = payload.text("autoRenewProductId")
-    autoRenews = payload.flag("autoRenewStatus")
-    expirationIntent = payload.integer32("expirationIntent")
-    isInBillingRetryPeriod = payload.flag("isInBillingRetryPeriod")
     gracePeriodExpiresDate = payload.instant("gracePeriodExpiresDate")
     renewalDate = payload.instant("renewalDate")
     renewalPriceMilliunits = payload.integer("renewalPrice")

@@ -38,8 +38,7 @@ private struct AdvancedCommerceItem {
     price = fields.integer("price")
     revocationDate = Self.date("revocationDate", in: fields)
     refunds = (fields.objects("refunds") ?? []).map {
-      Refund(
-        amount: $0.integer("refundAmount"), date: Self.date("refundDate", in: $0), type: $0.text("refundType"))
+      Refund(amount: $0.integer("refundAmount"), date: Self.date("refundDate", in: $0), type: $0.text("refundType"))
     }
   }
 

@@ -3,15 +3,6 @@ import Reconciliation
 /// A verified transaction (Apple: `JWSTransactionDecodedPayload`).
 package struct SignedTransaction: Hashable, Sendable {
   package internal(set) var fact: TransactionFact
-  package let validity: ValidityMode
-  /// Apple's product type, also one unknown to `fact.productType`.
-  package let type: String?
-  /// `PURCHASE`, `RENEWAL`, or a newer word.
-  package let transactionReason: String?
-  /// Apple's ownership type, also one unknown to `fact.ownership`.
-  package let inAppOwnershipType: String?
-  /// `FREE_TRIAL`, `PAY_AS_YOU_GO`, `PAY_UP_FRONT`, `ONE_TIME`, or a newer word.
-  package let offerDiscountType: String?
 
   init(_ payload: JSONFields, channel: EvidenceChannel) throws(SignedDataRefusal) {
     guard let transactionId = payload.text("transactionId") else { throw .payloadIncomplete("transactionId") }
@@ -21,19 +12,13 @@ package struct SignedTransaction: Hashable, Sendable {
     guard let signedDate = payload.instant("signedDate") else { throw .payloadIncomplete("signedDate") }
     let environment = try AppleEnvironment(signedIn: payload)
 
-    type = payload.text("type")
-    transactionReason = payload.text("transactionReason")
-    inAppOwnershipType = payload.text("inAppOwnershipType")
-    offerDiscountType = payload.text("offerDiscountType")
-    validity = .atSignedDate
-
     var fact = TransactionFact(
       environment: environment, transactionId: transactionId, productId: productId, channel: channel,
       signedDate: signedDate)
     fact.originalTransactionId = payload.text("originalTransactionId")
     fact.webOrderLineItemId = payload.text("webOrderLineItemId")
     fact.bundleId = bundleId
-    fact.productType = type.flatMap(ProductType.init(rawValue:))
+    fact.productType = payload.text("type").flatMap(ProductType.init(rawValue:))
     fact.quantity = payload.integer32("quantity").flatMap { $0 > 0 ? $0 : nil }
     fact.purchaseDate = payload.instant("purchaseDate")
     fact.originalPurchaseDate = payload.instant("originalPurchaseDate")
@@ -42,9 +27,9 @@ package struct SignedTransaction: Hashable, Sendable {
     fact.priceMilliunits = payload.integer("price")
     fact.currency = payload.text("currency")
     fact.appAccountToken = .stated(payload.text("appAccountToken"))
-    fact.ownership = inAppOwnershipType.flatMap(Ownership.init(rawValue:))
+    fact.ownership = payload.text("inAppOwnershipType").flatMap(Ownership.init(rawValue:))
     // Apple sends the reason since 2023-06; without it, a restore looks like a purchase.
-    fact.isRenewal = transactionReason.map { $0 == "RENEWAL" }
+    fact.isRenewal = payload.text("transactionReason").map { $0 == "RENEWAL" }
     fact.offerPeriod = payload.text("offerPeriod")
     fact.hasOffer = payload.has("offerType") || payload.has("offerDiscountType") || fact.offerPeriod != nil
     fact.isUpgraded = payload.flag("isUpgraded")

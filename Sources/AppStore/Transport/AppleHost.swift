@@ -5,17 +5,6 @@ package enum AppleHost: Hashable, CaseIterable, Sendable {
   case production
   case sandbox
 
-  package var environment: AppleEnvironment {
-    switch self {
-    case .production: .production
-    case .sandbox: .sandbox
-    }
-  }
-
-  package var other: AppleHost {
-    switch self {
-    case .production: .sandbox
-    case .sandbox: .production
-    }
-  }
+  package var environment: AppleEnvironment { self == .production ? .production : .sandbox }
+  package var other: AppleHost { self == .production ? .sandbox : .production }
 }

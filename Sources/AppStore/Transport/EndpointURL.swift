@@ -30,6 +30,15 @@ package struct EndpointURL: Hashable, Sendable, CustomStringConvertible {
   }
 }
 
+extension String {
+  /// This text for a query (RFC 3986, 2.3). Cursors contain `+` and `/`, which must be escaped.
+  var percentEncoded: String {
+    addingPercentEncoding(
+      withAllowedCharacters: CharacterSet(
+        charactersIn: "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")) ?? ""
+  }
+}
+
 package enum EndpointURLError: Error, Hashable, CustomStringConvertible {
   case unreadable
   case hasCredentials

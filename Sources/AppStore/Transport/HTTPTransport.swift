@@ -126,8 +126,7 @@ package struct HTTPTransport: Sendable {
       let share = ReplyBudget.Share(of: budget)
       let body = try await read(response.body, within: share)
       if Task.isCancelled { return nil }
-      return .success(
-        HTTPReply(status: Int(response.status.code), headers: response.headers, body: body, share: share))
+      return .success(HTTPReply(status: Int(response.status.code), headers: response.headers, body: body, share: share))
     } catch {
       return Task.isCancelled ? nil : .failure(HTTPFailure(error))
     }
@@ -154,6 +153,32 @@ package struct HTTPTransport: Sendable {
       whole.writeBuffer(&chunk)
     }
     return whole
+  }
+}
+
+extension HTTPTransport {
+  /// Returns the `Date` header of a server's answer, if there is one.
+  package func date(at url: String, userAgent: String) async throws(CancellationError) -> Result<Instant?, HTTPFailure>
+  {
+    var request = HTTPClientRequest(url: url)
+    request.headers.add(name: "User-Agent", value: userAgent)
+    return try await send(request).map { $0.headers.first(name: "Date").flatMap(RetryAfter.instant(date:)) }
+  }
+
+  /// Posts plain text to a server other than Apple's. Returns the reason of a failure, or nil.
+  package func post(_ text: String, to url: String) async -> String? {
+    var request = HTTPClientRequest(url: url)
+    request.method = .POST
+    request.headers = ["Content-Type": "text/plain; charset=utf-8", "User-Agent": "night-audit"]
+    request.body = .bytes(ByteBuffer(string: text))
+    do throws(CancellationError) {
+      switch try await send(request) {
+      case .success(let reply): return (200..<300).contains(reply.status) ? nil : "HTTP \(reply.status)"
+      case .failure(.unreachable(let problem)), .failure(.unreadable(let problem)): return problem
+      }
+    } catch {
+      return "cancelled"
+    }
   }
 }
 

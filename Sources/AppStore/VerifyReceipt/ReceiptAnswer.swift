@@ -32,16 +32,8 @@ package struct ReceiptAnswer: Hashable, Sendable {
     self.warnings = warnings
   }
 
-  // Rate limiting is left to the gate and is no failure.
   package var health: CircuitBreaker.CallResult {
-    switch outcome {
-    case .verified, .rejected, .accountGone, .review, .fault: .success
-    case .unanswered(let silence):
-      switch silence.reason {
-      case .unreachable, .appleError: .failure
-      case .rateLimited: .abandoned
-      }
-    }
+    if case .unanswered(let silence) = outcome { CircuitBreaker.CallResult(silence) } else { .success }
   }
 }
 
@@ -82,8 +74,6 @@ package struct VerifiedReceipt: Hashable, Sendable {
   package var creationDate: Instant?
   /// The transaction ID of an old transaction receipt.
   package var ownTransactionId: String?
-  /// The end of the grace period, keyed by original transaction ID.
-  package var gracePeriodEnds: [String: Instant] = [:]
   /// Contradictions in the answer. The transactions concerned are not among the facts.
   package var contradictions: [AnswerContradiction] = []
 

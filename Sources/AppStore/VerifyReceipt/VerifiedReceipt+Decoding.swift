@@ -1,7 +1,7 @@
 import Reconciliation
 
 /// A required field that an answer of verifyReceipt lacks.
-struct MissingContent: Error, Hashable {
+struct MissingContent: Error {
   var detail: String
 
   init(_ detail: String) { self.detail = detail }
@@ -55,8 +55,7 @@ extension VerifiedReceipt {
       let isBeingCollected = answer.flag("is_in_billing_retry_period") == true
       renewals[id, default: PendingRenewal()].isBeingCollected = isBeingCollected
     }
-    decoded.gracePeriodEnds = renewals.compactMapValues(\.gracePeriodEnd)
-    for item in items.inOrder {
+    for item in items.items {
       if let field = item.unreadableDate {
         decoded.contradictions.append(.unreadableDate(transactionId: item.transactionId, field: field))
         continue
@@ -120,13 +119,11 @@ private struct PendingRenewal {
 /// The items of one answer, merged by transaction ID.
 private struct TransactionItems {
   let areFlat: Bool
-  private var items: [TransactionItem] = []
+  private(set) var items: [TransactionItem] = []
   private var positions: [String: Int] = [:]
   private(set) var unreadable = 0
 
   init(areFlat: Bool) { self.areFlat = areFlat }
-
-  var inOrder: [TransactionItem] { items }
 
   mutating func add(_ fields: JSONFields, isLatest: Bool) {
     guard let id = fields.text("transaction_id"), let productId = fields.text("product_id") else {
@@ -141,8 +138,7 @@ private struct TransactionItems {
     } else {
       positions[id] = items.count
       items.append(
-        TransactionItem(
-          transactionId: id, productId: productId, fields: fields, isFlat: areFlat, isLatest: isLatest))
+        TransactionItem(transactionId: id, productId: productId, fields: fields, isFlat: areFlat, isLatest: isLatest))
     }
   }
 }
@@ -217,10 +213,7 @@ private enum DateField: Hashable {
   case read(Instant)
   case unreadable
 
-  var instant: Instant? {
-    guard case .read(let instant) = self else { return nil }
-    return instant
-  }
+  var instant: Instant? { if case .read(let instant) = self { instant } else { nil } }
 }
 
 extension JSONFields {

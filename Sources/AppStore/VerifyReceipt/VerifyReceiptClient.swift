@@ -78,12 +78,7 @@ package struct VerifyReceiptClient: Sendable {
 
   package func isRateLimited(on host: AppleHost) -> Bool { endpoint(of: host).gate.isRateLimited }
 
-  private func endpoint(of host: AppleHost) -> Endpoint {
-    switch host {
-    case .production: production
-    case .sandbox: sandbox
-    }
-  }
+  private func endpoint(of host: AppleHost) -> Endpoint { host == .production ? production : sandbox }
 
   private func request(to url: EndpointURL, body: ByteBuffer) -> HTTPClientRequest {
     var request = HTTPClientRequest(url: url.text)

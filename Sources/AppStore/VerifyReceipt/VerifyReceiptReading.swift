@@ -60,16 +60,23 @@ struct VerifyReceiptReading: Hashable {
     }
     let isRetryable = answer.flag("is_retryable") ?? answer.flag("is-retryable")
     var reading: Self
-    switch VerifyReceiptStatus.classify(status, isRetryable: isRetryable) {
-    case .valid: reading = genuine(answer, status: status, host: host, receivedAt: receivedAt)
-    case .askSandbox: reading = switching(to: .sandbox, from: host, maySwitch: maySwitch, status: status)
-    case .askProduction: reading = switching(to: .production, from: host, maySwitch: maySwitch, status: status)
-    case .rejected: reading = Self(step: .finish(.rejected))
-    case .accountGone: reading = Self(step: .finish(.accountGone))
-    case .transient: reading = silent(.appleError, "status \(status)")
-    case .secretRefused: reading = Self(step: .finish(.fault(.sharedSecretRefused)))
-    case .requestRefused: reading = Self(step: .finish(.fault(.requestRefused(code: status))))
-    case .review: reading = Self(step: .finish(.review(status: status)))
+    // Apple: App Store Receipts, "status".
+    switch status {
+    // 21006 also means that the receipt's subscription has expired.
+    case 0, 21006: reading = genuine(answer, status: status, host: host, receivedAt: receivedAt)
+    case 21007: reading = switching(to: .sandbox, from: host, maySwitch: maySwitch, status: status)
+    case 21008: reading = switching(to: .production, from: host, maySwitch: maySwitch, status: status)
+    case 21003: reading = Self(step: .finish(.rejected))
+    case 21010: reading = Self(step: .finish(.accountGone))
+    case 21004: reading = Self(step: .finish(.fault(.sharedSecretRefused)))
+    case 21000: reading = Self(step: .finish(.fault(.requestRefused(code: status))))
+    // Apple no longer sends this status.
+    case 21001: reading = Self(step: .finish(.review(status: status)))
+    // The field is defined for these statuses only; if it is missing, as in older answers, the receipt is retried.
+    case 21100...21199 where isRetryable == false: reading = Self(step: .finish(.review(status: status)))
+    // An error at Apple's side, or an answer from a proxy. In outages every receipt received 21002, which also means
+    // "the service experienced a temporary issue".
+    default: reading = silent(.appleError, "status \(status)")
     }
     reading.appleStatus = status
     return reading

@@ -109,7 +109,7 @@ package enum AppleClients {
       privateKeyPEM: try SecretFile.read(file, key: "\(section).privateKeyFile"), bundleId: app.bundleId,
       appAppleId: app.appAppleId)
     do throws(ServerAPICredentialsError) {
-      _ = try ServerAPIToken(credentials)
+      _ = try AppleToken(credentials)
     } catch {
       throw ConfigurationError(key: "\(section).\(key(of: error))", problem: "\(error)")
     }

@@ -51,7 +51,7 @@ extension TieOutSettings.Connect {
     let credentials = ConnectCredentials(
       issuerId: settings.issuerId ?? "", keyId: settings.keyId ?? "",
       privateKeyPEM: try SecretFile.read(file, key: "appStoreConnect.privateKeyFile"))
-    do throws(ConnectCredentialsError) { _ = try ConnectToken(credentials) } catch {
+    do throws(ConnectCredentialsError) { _ = try AppleToken(credentials) } catch {
       throw ConfigurationError(key: error.key, problem: "\(error)")
     }
     // A duplicate vendor number must not fetch its reports twice.

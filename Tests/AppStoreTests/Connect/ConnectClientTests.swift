@@ -70,10 +70,7 @@ struct ConnectClientTests {
     ]
     headers["Content-Encoding"] = encoding
     let asked = try await ask([Self.salesPath: [.http(200, bytes, headers: headers)]])
-    guard case .file(let file) = asked.answer.outcome else {
-      Issue.record("\(asked.answer)")
-      return
-    }
+    let file = try #require(asked.answer.outcome.report)
     #expect(try Gunzip.text(of: file.bytes) == Array("SKU\tUnits\n".utf8))
     #expect(file.name == "S_D_80012345_20261119_V1_1.txt.gz" && file.version == "1_1")
     #expect(asked.requests.count == 1 && asked.answer.requests == 1)
@@ -84,22 +81,14 @@ struct ConnectClientTests {
   @Test func theServersVersionPrecedesTheFileName() async throws {
     let reply = ScriptedServer.Reply.http(
       200, "x".utf8, headers: ["x-reports-download-version": "1_3", "x-reports-filename": "S_D_1_20261119_V1_1.txt"])
-    guard case .file(let file) = try await outcome(reply) else {
-      Issue.record("no file")
-      return
-    }
+    let file = try #require(try await outcome(reply).report)
     #expect(file.version == "1_3")
   }
 
   @Test func truncatedReportsAreRequestedAgain() async throws {
     let whole = try #require(Gunzip.compressed(Array("SKU\tUnits\n".utf8)))
-    let asked = try await ask([
-      Self.salesPath: [.http(200, whole.dropLast(3)), .http(200, []), .http(200, whole)]
-    ])
-    guard case .file = asked.answer.outcome else {
-      Issue.record("\(asked.answer)")
-      return
-    }
+    let asked = try await ask([Self.salesPath: [.http(200, whole.dropLast(3)), .http(200, []), .http(200, whole)]])
+    #expect(asked.answer.outcome.report != nil)
     #expect(asked.requests.count == 3 && asked.waits.count == 2)
     let cut = try await ask([Self.salesPath: [.http(200, whole.dropLast(3))]])
     #expect(
@@ -114,33 +103,40 @@ struct ConnectClientTests {
     let path =
       "/v1/financeReports?filter%5BvendorNumber%5D=80012345&filter%5BreportType%5D=FINANCE_DETAIL"
       + "&filter%5BregionCode%5D=Z1&filter%5BreportDate%5D=2026-02"
-    guard case .file(let file) = try await ask([path: [.http(200, "x".utf8)]], about: query).answer.outcome else {
-      Issue.record("no file")
-      return
-    }
+    let file = try #require(try await ask([path: [.http(200, "x".utf8)]], about: query).answer.outcome.report)
     #expect(file.version == nil)
   }
 
   // MARK: - Errors, row by row
 
-  @Test func eachAbsenceHasItsReason() async throws {
-    #expect(
-      try await outcome(Self.error(404, "NOT_FOUND", "There were NO SALES for the date specified.")) == .noSales)
-    #expect(try await outcome(Self.error(404, "NOT_FOUND", "Report is not available yet.")) == .notYet)
-    #expect(try await outcome(Self.error(410, "GONE", "Report is no longer available.")) == .gone)
-    #expect(
-      try await outcome(Self.error(404, "NOT_FOUND", "Something new."))
-        == .unanswered(Silence(reason: .appleError, detail: "HTTP 404")))
+  @Test(arguments: [
+    (404, "NOT_FOUND", "There were NO SALES for the date specified.", ConnectAnswer.Outcome.noSales),
+    (404, "NOT_FOUND", "Report is not available yet.", .notYet),
+    (410, "GONE", "Report is no longer available.", .gone),
+    (404, "NOT_FOUND", "Something new.", .unanswered(Silence(reason: .appleError, detail: "HTTP 404"))),
+    (400, "PARAMETER_ERROR.ILLEGAL", "Vendor number is wrong.", .refused(.parameters("Vendor number is wrong."))),
+    // The key is fine.
+    (403, "FORBIDDEN.REQUIRED_AGREEMENTS_MISSING_OR_EXPIRED", "An agreement is missing.", .refused(.agreements)),
+    (403, "FORBIDDEN_ERROR", "The key may not.", .refused(.role)),
+    (406, "NOT_ACCEPTABLE", "x", .refused(.notAcceptable)),
+  ])
+  func eachErrorHasItsOutcome(
+    status: Int, code: String, detail: String, outcome: ConnectAnswer.Outcome
+  ) async throws {
+    #expect(try await self.outcome(Self.error(status, code, detail)) == outcome)
+  }
+
+  @Test func aRefusalStatesItsRemedy() {
+    #expect(ConnectRefusal.agreements.description.contains("Account Holder must accept"))
+    #expect(ConnectRefusal.agreements.description.contains("The key is fine"))
+    #expect(ConnectRefusal.role.description.contains("In-App Purchase key"))
   }
 
   @Test func versionDriftIsFollowedOnceAndWarnedAbout() async throws {
     let drift = Self.error(
       400, "PARAMETER_ERROR.INVALID", "The version parameter is invalid. The latest version for this report is 1_4.")
     let asked = try await ask([Self.salesPath: [drift], Self.path(version: "1_4"): [.http(200, "x".utf8)]])
-    guard case .file(let file) = asked.answer.outcome else {
-      Issue.record("\(asked.answer)")
-      return
-    }
+    let file = try #require(asked.answer.outcome.report)
     #expect(file.version == "1_4" && asked.requests.count == 2)
     #expect(asked.answer.warnings.first?.contains("appStoreConnect.salesVersion to “1_4”") == true)
     let endless = try await ask([Self.salesPath: [drift], Self.path(version: "1_4"): [drift]])
@@ -151,45 +147,25 @@ struct ConnectClientTests {
     #expect(mute.answer.outcome == .otherVersion(nil) && mute.requests.count == 1)
   }
 
-  @Test func otherParameterErrorsAreConfigurationErrors() async throws {
-    #expect(
-      try await outcome(Self.error(400, "PARAMETER_ERROR.ILLEGAL", "Vendor number is wrong."))
-        == .refused(.parameters("Vendor number is wrong.")))
-  }
-
   @Test func aRefusedTokenIsReplacedOnce() async throws {
     let refusal = Self.error(401, "NOT_AUTHORIZED", "Authentication credentials are missing or invalid.")
     let asked = try await ask([Self.salesPath: [refusal]])
     #expect(asked.answer.outcome == .refused(.token) && asked.requests.count == 2 && asked.waits.isEmpty)
     let tokens = Set(asked.requests.compactMap { $0.headers.first(name: "Authorization") })
     #expect(tokens.count == 2)
-    guard case .file = try await ask([Self.salesPath: [refusal, .http(200, "x".utf8)]]).answer.outcome else {
-      Issue.record("the fresh token was not used")
-      return
-    }
-  }
-
-  @Test func anExpiredAgreementDoesNotRejectTheKey() async throws {
-    let agreements = try await outcome(
-      Self.error(403, "FORBIDDEN.REQUIRED_AGREEMENTS_MISSING_OR_EXPIRED", "A required agreement is missing."))
-    #expect(agreements == .refused(.agreements))
-    #expect(ConnectRefusal.agreements.description.contains("Account Holder must accept"))
-    #expect(ConnectRefusal.agreements.description.contains("The key is fine"))
-    #expect(try await outcome(Self.error(403, "FORBIDDEN_ERROR", "The key may not.")) == .refused(.role))
-    #expect(ConnectRefusal.role.description.contains("In-App Purchase key"))
-    #expect(try await outcome(Self.error(406, "NOT_ACCEPTABLE", "x")) == .refused(.notAcceptable))
+    #expect(try await outcome(refusal, .http(200, "x".utf8)).report != nil, "the fresh token is used")
   }
 
   @Test func aRateLimitIsAwaitedOncePerNight() async throws {
     let limit = Self.error(429, "RATE_LIMIT_EXCEEDED", "Slow down.")
     let asked = try await ask([Self.salesPath: [limit]])
     #expect(asked.requests.count == 2 && asked.waits == [.seconds(60)])
-    let told = try await ask([
+    let stated = try await ask([
       Self.salesPath: [
         Self.error(429, "RATE_LIMIT_EXCEEDED", "x", headers: ["Retry-After": "7"]), .http(200, "x".utf8),
       ]
     ])
-    #expect(told.waits == [.seconds(7)] && told.requests.count == 2)
+    #expect(stated.waits == [.seconds(7)] && stated.requests.count == 2)
     let long = try await ask([
       Self.salesPath: [Self.error(429, "RATE_LIMIT_EXCEEDED", "x", headers: ["Retry-After": "3000"])]
     ])
@@ -203,24 +179,10 @@ struct ConnectClientTests {
     let page = try await ask([
       Self.salesPath: [.http(200, "<html></html>".utf8, headers: ["Content-Type": "text/html"])]
     ])
-    #expect(
-      page.answer.outcome == .unanswered(Silence(reason: .appleError, detail: "a web page instead of a report")))
+    #expect(page.answer.outcome == .unanswered(Silence(reason: .appleError, detail: "a web page instead of a report")))
   }
 
   // MARK: - Credentials
-
-  @Test func theTokenIsShortLivedAndNamesNoApp() async throws {
-    let token = try await ConnectToken(
-      ConnectCredentials(issuerId: "issuer", keyId: "KEY", privateKeyPEM: Secret(Self.key.pemRepresentation))
-    ).token(now: Self.now)
-    let parts = try #require(token).reveal().split(separator: ".").map(String.init)
-    let claims = try #require(try JSONSerialization.jsonObject(with: bytes(parts[1])) as? [String: Any])
-    #expect(Set(claims.keys) == ["iss", "iat", "exp", "aud"] && claims["aud"] as? String == "appstoreconnect-v1")
-    let (issued, expires) = (try #require(claims["iat"] as? Int64), try #require(claims["exp"] as? Int64))
-    #expect(expires - issued <= 20 * 60 && issued == Self.now.seconds)
-    let signature = try P256.Signing.ECDSASignature(rawRepresentation: bytes(parts[2]))
-    #expect(Self.key.publicKey.isValidSignature(signature, for: Data("\(parts[0]).\(parts[1])".utf8)))
-  }
 
   @Test func anInAppPurchaseKeyIsRecognized() {
     #expect(throws: ConnectCredentialsError.inAppPurchaseKey) {
@@ -228,12 +190,7 @@ struct ConnectClientTests {
     }
     #expect(throws: Never.self) { try ConnectCredentialsError.check(keyFile: "/etc/night-audit/AuthKey_ABC.p8") }
     #expect(throws: ConnectCredentialsError.privateKeyUnreadable) {
-      try ConnectToken(ConnectCredentials(issuerId: "i", keyId: "k", privateKeyPEM: Secret("nonsense")))
+      try AppleToken(ConnectCredentials(issuerId: "i", keyId: "k", privateKeyPEM: Secret("nonsense")))
     }
-  }
-
-  private func bytes(_ part: String) throws -> Data {
-    let standard = part.replacing("-", with: "+").replacing("_", with: "/")
-    return try #require(Data(base64Encoded: standard + String(repeating: "=", count: (4 - standard.count % 4) % 4)))
   }
 }

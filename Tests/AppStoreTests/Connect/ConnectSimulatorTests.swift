@@ -16,8 +16,7 @@ struct ConnectSimulatorTests {
   private static var world: String {
     get throws {
       let pem = try #require(
-        String(
-          data: JSONSerialization.data(withJSONObject: [key.publicKey.pemRepresentation]), encoding: .utf8)?
+        String(data: JSONSerialization.data(withJSONObject: [key.publicKey.pemRepresentation]), encoding: .utf8)?
           .dropFirst().dropLast())
       return """
         {"apps":[{"bundleId":"com.example.game","sku":"GAME01"}],
@@ -46,8 +45,7 @@ struct ConnectSimulatorTests {
     let transport = HTTPTransport(inflates: false, maximumBodyBytes: 128 << 20)
     let client = try ConnectClient(
       transport: transport, url: EndpointURL("http://127.0.0.1:\(simulator.port)"),
-      credentials: ConnectCredentials(
-        issuerId: "issuer", keyId: "KEY", privateKeyPEM: Secret(key.pemRepresentation)),
+      credentials: ConnectCredentials(issuerId: "issuer", keyId: "KEY", privateKeyPEM: Secret(key.pemRepresentation)),
       version: "test", now: { Instant(seconds: Int64(Date().timeIntervalSince1970)) }
     ) { _ throws(CancellationError) in }
     let answer = try await client.download(
@@ -71,10 +69,7 @@ struct ConnectSimulatorTests {
   @Test func aDailyReportContainsApplesSalesOfTheDay() async throws {
     try await RunningSimulator.run(world: Self.world) { simulator in
       let answer = try await download(simulator)
-      guard case .file(let file) = answer.outcome else {
-        Issue.record("\(answer)")
-        return
-      }
+      let file = try #require(answer.outcome.report)
       #expect(file.name == "S_D_80012345_20261110_V1_0.txt.gz" && file.version == "1_0")
       let rows = try rows(answer)
       // 2 bought and 1 lost; 2 refunded; without the sandbox and the next day.
@@ -115,10 +110,7 @@ struct ConnectSimulatorTests {
         try await download(simulator).outcome
           == .unanswered(Silence(reason: .appleError, detail: "the compressed data end before their end")))
       try await force(simulator, #"{"isBomb":true}"#)
-      guard case .file(let file) = try await download(simulator).outcome else {
-        Issue.record("a bomb is a file to the client")
-        return
-      }
+      let file = try #require(try await download(simulator).outcome.report)
       #expect(throws: GunzipError.tooLong(limit: 1 << 20)) { try Gunzip.text(of: file.bytes, limit: 1 << 20) }
     }
   }
@@ -155,10 +147,7 @@ struct ConnectSimulatorTests {
         ConnectQuery.Kind.finance(type: "FINANCE_DETAIL", region: "Z1"), .finance(type: "FINANCIAL", region: "ZZ"),
       ] {
         let answer = try await download(simulator, kind: kind, name: "2027-02")
-        guard case .file(let file) = answer.outcome else {
-          Issue.record("\(answer)")
-          return
-        }
+        let file = try #require(answer.outcome.report)
         var sum = Millionths.zero
         _ = try FinanceReport.read(file.bytes, period: FiscalCalendar.period(named: "2027-02")) {
           sum += $0.extendedShare
@@ -167,12 +156,8 @@ struct ConnectSimulatorTests {
       }
       #expect(sums[0] == sums[1] && sums[0] > .zero)
       try await force(simulator, #"{"hasBadTotals":true}"#)
-      let broken = try await download(
-        simulator, kind: .finance(type: "FINANCIAL", region: "ZZ"), name: "2027-02")
-      guard case .file(let file) = broken.outcome else {
-        Issue.record("\(broken)")
-        return
-      }
+      let broken = try await download(simulator, kind: .finance(type: "FINANCIAL", region: "ZZ"), name: "2027-02")
+      let file = try #require(broken.outcome.report)
       #expect(throws: ReportProblem.self) { try FinanceReport.read(file.bytes, period: nil) { _ in } }
       // A calendar month is not a fiscal period, and a wrong region has no sales.
       #expect(

@@ -67,9 +67,9 @@ struct AppleLibraryTests {
         now: { Instant(milliseconds: now) })
       let ours = OwnClientFacts(client: client)
       for (part, value) in try await ours.everything(ids, orders, notifications, window) {
-        let told = theirs[part] as? [String: Any] ?? [:]
-        for subject in Set(value.keys).union(told.keys) {
-          let (mine, other) = (try RealParts.text(value[subject]), try RealParts.text(told[subject]))
+        let others = theirs[part] as? [String: Any] ?? [:]
+        for subject in Set(value.keys).union(others.keys) {
+          let (mine, other) = (try RealParts.text(value[subject]), try RealParts.text(others[subject]))
           #expect(mine == other, "\(part) of \(subject): \(mine) against \(other)")
         }
       }
@@ -103,10 +103,10 @@ private struct OwnClientFacts {
 
   private func info(_ id: String) async throws -> Any {
     let answer = try await client.transactionInfo(id)
-    return answer.fact.map(told) ?? error(answer.trail)
+    return answer.fact.map(fields) ?? error(answer.trail)
   }
 
-  private func told(_ fact: TransactionFact) -> Any {
+  private func fields(_ fact: TransactionFact) -> Any {
     var fields: [String: Any?] = [
       "transactionId": fact.transactionId, "originalTransactionId": fact.originalTransactionId,
       "bundleId": fact.bundleId, "productId": fact.productId, "type": fact.productType?.rawValue,

@@ -21,14 +21,14 @@ struct IndependentVerifierTests {
     let roots = try [TestCertificateAuthority.transactions.root, TestCertificateAuthority.receipts.root].map {
       try $0.certificate.serializeAsPEM().pemString
     }
-    let told = try RealParts.run(
+    let verdicts = try RealParts.run(
       "second_judge.py",
       ["roots": roots, "entries": corpus.map { ["name": $0.name, "kind": $0.kind, "payload": $0.payload] }])
     let trusted = try TestCertificateAuthority.bothRoots
     var differences: Set<String> = []
     for entry in corpus {
       let ours = Self.verdict(entry, roots: trusted)
-      let judges = try #require(told[entry.name] as? [String: Any])
+      let judges = try #require(verdicts[entry.name] as? [String: Any])
       for (judge, value) in judges {
         guard let verdict = value as? [String: Any] else { continue }
         let accepted = verdict["accepted"] as? Bool

@@ -11,10 +11,8 @@ struct OfflineJudgeTests {
   }
 
   private func proof(_ payload: String) throws -> GenuineProof {
-    guard case .genuine(let proof) = try judgement(payload) else {
-      throw RunningSimulator.Failure(description: "not genuine: \(try judgement(payload))")
-    }
-    return proof
+    let judgement = try judgement(payload)
+    return try #require(judgement.proof, "\(judgement)")
   }
 
   @Test("A signed transaction is genuine")
@@ -27,10 +25,7 @@ struct OfflineJudgeTests {
   @Test("A signed transaction without an app is a claim with its ID")
   func withoutBundle() throws {
     let payload = try TestJWS(payload: TestJWS.transaction { $0["bundleId"] = nil }).text
-    guard case .claim(let claim) = try judgement(payload) else {
-      Issue.record("not a claim")
-      return
-    }
+    let claim = try #require(try judgement(payload).unproven)
     #expect(claim.transactionIds == ["2000000123456789"])
     let verifier = JWSVerifier(roots: try TestCertificateAuthority.transactions.roots)
     #expect(verifier.verifyTransaction(payload, channel: .offline) == .failure(.payloadIncomplete("bundleId")))
@@ -91,29 +86,15 @@ struct OfflineJudgeTests {
   @Test("A payload that cannot be judged is a claim with its transaction IDs")
   func claims() throws {
     let unknown = try TestJWS(payload: TestJWS.transaction { $0["environment"] = "Moon" }).text
-    guard case .claim(let claim) = try judgement(unknown) else {
-      Issue.record("\(try judgement(unknown))")
-      return
-    }
+    let claim = try #require(try judgement(unknown).unproven)
     #expect(claim.transactionIds == ["2000000123456789"] && claim.bundleId == "com.example.game")
 
-    let twoSigners = { () throws -> String in
-      var receipt = try TestAppReceipt()
-      receipt.signers = 2
-      receipt.purchases = [TestAppReceipt.purchase(id: "7"), TestAppReceipt.purchase(id: "8")]
-      return try receipt.base64
-    }
-    let signedAttributes = { () throws -> String in
-      var receipt = try TestAppReceipt()
-      receipt.signedAttributes = TestASN1.element(0xA0, [])
-      receipt.purchases = [TestAppReceipt.purchase(id: "7"), TestAppReceipt.purchase(id: "8")]
-      return try receipt.base64
-    }
-    for payload in [try twoSigners(), try signedAttributes()] {
-      guard case .claim(let claim) = try judgement(payload) else {
-        Issue.record("\(try judgement(payload))")
-        continue
-      }
+    var receipts = [try TestAppReceipt(), try TestAppReceipt()]
+    receipts[0].signers = 2
+    receipts[1].signedAttributes = TestASN1.element(0xA0, [])
+    for index in receipts.indices {
+      receipts[index].purchases = [TestAppReceipt.purchase(id: "7"), TestAppReceipt.purchase(id: "8")]
+      let claim = try #require(try judgement(receipts[index].base64).unproven)
       #expect(claim.transactionIds == ["8", "7"] && claim.bundleId == "com.example.game")
     }
   }
@@ -121,10 +102,7 @@ struct OfflineJudgeTests {
   @Test("An old transaction receipt is a claim, with and without roots", arguments: [true, false])
   func oldReceipts(hasRoots: Bool) throws {
     let judge = OfflineJudge(roots: hasRoots ? try TestCertificateAuthority.bothRoots : nil)
-    guard case .claim(let claim) = judge.judge(TestOldReceipt.base64).judgement else {
-      Issue.record("no claim")
-      return
-    }
+    let claim = try #require(judge.judge(TestOldReceipt.base64).judgement.unproven)
     #expect(claim.transactionIds == [TestOldReceipt.transactionId] && claim.bundleId == "com.example.game")
     #expect(claim.content?.ownTransactionId == TestOldReceipt.transactionId)
     #expect(claim.content?.environment == nil, "an old transaction receipt does not prove its environment")
@@ -143,13 +121,8 @@ struct OfflineJudgeTests {
     var receipt = try TestAppReceipt()
     receipt.purchases = [TestAppReceipt.purchase(id: "7"), TestAppReceipt.purchase(id: "8")]
     let payload = try receipt.base64
-    guard case .genuine(let proof) = try judgement(payload),
-      case .noRoots(let written?) = OfflineJudge(roots: nil).judge(payload).judgement
-    else {
-      Issue.record("\(try judgement(payload))")
-      return
-    }
-    #expect(written == WrittenContent(proof))
+    let written = WrittenContent(try proof(payload))
+    #expect(OfflineJudge(roots: nil).judge(payload).judgement == .noRoots(written))
     #expect(written.purchases.keys.sorted() == ["7", "8"])
   }
 }

@@ -25,12 +25,12 @@ struct ReceiptKindTests {
       [0x30, 0x84, 0x00, 0x00, 0x00, 0x10] + signedData, [0x30, 0x80] + signedData + [0x00, 0x00],
       [0x30, 0x10] + signedData + [0x00],
     ] as [[UInt8]])
-  func appReceipts(bytes: [UInt8]) {
+  func signedDataIsAnAppReceipt(bytes: [UInt8]) {
     let payload = Data(bytes).base64EncodedString()
-    #expect(ReceiptKind.detect(payload: payload) == .app)
-    #expect(ReceiptKind.detect(payload: " \n\t\(payload)\r\n") == .app)
-    #expect(ReceiptKind.detect(payload: payload.prefix(4) + "\r\n" + payload.dropFirst(4)) == .app)
-    #expect(ReceiptKind.detect(payload: payload.filter { $0 != "=" }) == .app)
+    #expect(kind(payload) == .app)
+    #expect(kind(" \n\t\(payload)\r\n") == .app)
+    #expect(kind(payload.prefix(4) + "\r\n" + payload.dropFirst(4)) == .app)
+    #expect(kind(payload.filter { $0 != "=" }) == .app)
   }
 
   @Test(
@@ -43,16 +43,16 @@ struct ReceiptKindTests {
       [0x30], [0x30, 0x10], [0x30, 0x82], [0x30, 0x84, 0xFF, 0xFF, 0xFF, 0xFF], [],
     ] as [[UInt8]])
   func bytesThatAreNoReceipt(bytes: [UInt8]) {
-    #expect(ReceiptKind.detect(payload: Data(bytes).base64EncodedString()) == .malformed)
+    #expect(kind(Data(bytes).base64EncodedString()) == .malformed)
   }
 
   @Test(arguments: [
     oldReceipt, "\n" + oldReceipt + "\n", #"{"purchase-info"="QQ==";}"#, #"{ "purchase-info"  =  "" }"#,
   ])
-  func transactionReceipts(text: String) {
-    #expect(ReceiptKind.detect(payload: Data(text.utf8).base64EncodedString()) == .transaction)
+  func propertyListsAreTransactionReceipts(text: String) {
+    #expect(kind(Data(text.utf8).base64EncodedString()) == .transaction)
     let wrapped = Data(text.utf8).base64EncodedString(options: [.lineLength64Characters])
-    #expect(ReceiptKind.detect(payload: wrapped) == .transaction)
+    #expect(kind(wrapped) == .transaction)
   }
 
   @Test(arguments: [
@@ -60,8 +60,8 @@ struct ReceiptKindTests {
     #"{"purchase-info":"QQ=="}"#, #"{"purchase-info" = 1}"#, "{}", "{", "\"purchase-info\" = \"QQ==\"",
   ])
   func textsThatAreNoReceipt(text: String) {
-    #expect(ReceiptKind.detect(payload: Data(text.utf8).base64EncodedString()) == .malformed)
-    #expect(ReceiptKind.detect(payload: text) == .malformed)
+    #expect(kind(Data(text.utf8).base64EncodedString()) == .malformed)
+    #expect(kind(text) == .malformed)
   }
 
   @Test(arguments: [
@@ -69,16 +69,17 @@ struct ReceiptKindTests {
     jws(header: #"{"alg":"none"}"#), jws(header: #"{"kid":"Apple_Xcode_Key","alg":"ES256"}"#),
     jws(header: #"{"alg":"HS256"}"#, signature: "short"),
   ])
-  func signedTransactions(payload: String) {
-    #expect(ReceiptKind.detect(payload: payload) == .signed)
+  func threePartsWithAnAlgorithmAreSigned(payload: String) {
+    #expect(kind(payload) == .signed)
   }
 
   @Test(arguments: [
     jws(header: #"{"typ":"JWT"}"#), jws(header: #"["alg"]"#), jws(header: "alg"), jws(header: #"{"alg":""}"#),
     jws + ".AAAA", "..", "a.b", "eyJhbGciOiJFUzI1NiJ9..AAAA", "eyJhbGciOiJFUzI1NiJ9.e30.AA*A",
+    "", " ", "x", "====", "null", "<receipt/>", "MIIT*", "\u{0}", "受領書", "%2BMIIT", "\\x", "{}", "[]",
   ])
-  func threePartsThatAreNoSignedTransaction(payload: String) {
-    #expect(ReceiptKind.detect(payload: payload) == .malformed)
+  func otherTextIsMalformed(payload: String) {
+    #expect(kind(payload) == .malformed)
   }
 
   /// Apple's JSON and that of common apps: the receipt is found beside other fields.
@@ -88,10 +89,8 @@ struct ReceiptKindTests {
     #"{"notificationType":"SUBSCRIBED","data":{"bundleId":"b","signedTransactionInfo":"JWS","signedRenewalInfo":"OTHER"}}"#,
     #"[{"a":{"b":["JWS"]}}]"#, #"{"payload":"JWS","data":{"signedTransactionInfo":"OTHER"}}"#,
   ])
-  func receiptsInJSON(shape: String) {
-    let other = Self.jws(header: #"{"alg":"ES256"}"#, signature: String(repeating: "o", count: 64))
-    let payload = shape.replacing("JWS", with: Self.jws).replacing("OTHER", with: other)
-    guard case .signed(let text) = ReceivedPayload(payload).content else {
+  func aReceiptIsFoundInJSON(shape: String) {
+    guard case .signed(let text) = ReceivedPayload(Self.filled(shape)).content else {
       Issue.record("nothing is read in \(shape)")
       return
     }
@@ -100,14 +99,7 @@ struct ReceiptKindTests {
 
   @Test(arguments: [#"["JWS","OTHER"]"#, #"{"signedTransactions":["JWS","OTHER"]}"#, #"{"a":"JWS","b":["OTHER"]}"#])
   func severalReceiptsInJSONAreNone(shape: String) {
-    let other = Self.jws(header: #"{"alg":"ES256"}"#, signature: String(repeating: "o", count: 64))
-    let payload = shape.replacing("JWS", with: Self.jws).replacing("OTHER", with: other)
-    #expect(ReceiptKind.detect(payload: payload) == .malformed)
-  }
-
-  @Test(arguments: ["", " ", "x", "====", "null", "<receipt/>", "MIIT*", "\u{0}", "受領書", "%2BMIIT", "\\x", "{}", "[]"])
-  func anythingElse(payload: String) {
-    #expect(ReceiptKind.detect(payload: payload) == .malformed)
+    #expect(kind(Self.filled(shape)) == .malformed)
   }
 
   private static let cutOff: [String] = {
@@ -132,16 +124,20 @@ struct ReceiptKindTests {
 
   @Test func longPayloadsAreNotInspected() {
     let padding = String(repeating: " ", count: ReceivedPayload.maximumBytes - Self.jws.utf8.count)
-    #expect(ReceiptKind.detect(payload: padding + Self.jws) == .signed)
+    #expect(kind(padding + Self.jws) == .signed)
     #expect(ReceivedPayload(" " + padding + Self.jws).unreadable == .tooLong)
     let dots = String(repeating: ".", count: 5_000_000)
-    #expect(ReceiptKind.detect(payload: dots) == .malformed)
+    #expect(kind(dots) == .malformed)
+  }
+
+  private func kind(_ payload: String) -> ReceiptKind { ReceivedPayload(payload).kind }
+
+  private static func filled(_ shape: String) -> String {
+    let other = jws(header: #"{"alg":"ES256"}"#, signature: String(repeating: "o", count: 64))
+    return shape.replacing("JWS", with: jws).replacing("OTHER", with: other)
   }
 
   private static func jws(header: String, signature: String = String(repeating: "s", count: 64)) -> String {
-    [header, #"{"transactionId":"1"}"#, signature].map {
-      Data($0.utf8).base64EncodedString().replacingOccurrences(of: "+", with: "-")
-        .replacingOccurrences(of: "/", with: "_").filter { $0 != "=" }
-    }.joined(separator: ".")
+    [header, #"{"transactionId":"1"}"#, signature].map { TestJWS.base64URL($0.utf8) }.joined(separator: ".")
   }
 }

@@ -4,148 +4,126 @@ import Testing
 @testable import AppStore
 
 struct HistoryReadingTests {
-  private static let failure = Silence(reason: .appleError, detail: "HTTP 500")
+  private typealias Page = Result<JSONFields, ServerAPIRefusal>
 
-  private func reading(revision: String? = nil, pages: Int = 100) throws -> HistoryReading {
+  /// The steps after each page, and the answer at the end.
+  private func read(
+    revision: String? = nil, pages: Int = 100, _ events: Page...
+  ) throws -> (steps: [HistoryReading.Step], answer: HistoryAnswer) {
     let verifier = JWSVerifier(roots: try TestCertificateAuthority.transactions.roots)
-    return HistoryReading(
+    var reading = HistoryReading(
       verifier: AnswerVerifier(verifier: verifier, bundleId: "com.example.game"), host: .production,
       revision: revision, pages: pages)
+    let steps = events.map { reading.received($0) }
+    return (steps, reading.answer)
   }
 
-  private func page(
-    _ ids: [String], revision: String?, hasMore: Bool
-  ) throws -> Result<JSONFields, ServerAPIRefusal> {
-    .success(try fields(ServerAPIScript.history(ids, revision: revision, hasMore: hasMore)))
+  private func page(_ ids: [String], _ revision: String?, hasMore: Bool = true) throws -> Page {
+    try page(ServerAPIScript.history(ids, revision: revision, hasMore: hasMore))
   }
 
-  private func fields(_ json: String) throws -> JSONFields { try #require(JSONFields(json.utf8)) }
+  private func page(_ json: String) throws -> Page { .success(try #require(JSONFields(json.utf8))) }
+
+  private func unanswered(_ detail: String) -> HistoryAnswer.End {
+    .unanswered(Silence(reason: .appleError, detail: detail))
+  }
 
   @Test func pagesAreReadToTheEnd() throws {
-    var reading = try reading()
-    #expect(reading.received(try page(["1", "2"], revision: "a", hasMore: true)) == .ask(revision: "a"))
-    #expect(reading.received(try page(["3", "1"], revision: "b+/=", hasMore: true)) == .ask(revision: "b+/="))
-    #expect(reading.received(try page(["4"], revision: "c", hasMore: false)) == .finish)
-    #expect(reading.answer.transactions.map(\.fact.transactionId) == ["1", "2", "3", "1", "4"])
-    #expect(reading.answer.end == .complete && reading.answer.revision == "c" && reading.answer.health == .success)
+    let (steps, answer) = try read(page(["1", "2"], "a"), page(["3", "1"], "b+/="), page(["4"], "c", hasMore: false))
+    #expect(steps == [.ask(revision: "a"), .ask(revision: "b+/="), .finish])
+    #expect(answer.transactions.map(\.fact.transactionId) == ["1", "2", "3", "1", "4"])
+    #expect(answer.end == .complete && answer.revision == "c" && answer.health == .success)
   }
 
-  @Test func anEmptyHistoryPageKeepsTheRevision() throws {
-    var reading = try reading(revision: "c")
-    #expect(reading.received(try page([], revision: "c", hasMore: false)) == .finish)
-    #expect(reading.answer.revision == "c" && reading.answer.end == .complete && reading.answer.transactions.isEmpty)
-  }
-
-  @Test func anAnswerWithoutPagingIsTheEnd() throws {
+  @Test func anAnswerWithoutPagingIsTheEndAndKeepsTheRevision() throws {
     for json in [
       #"{"signedTransactions":[]}"#, #"{"signedTransactions":[],"hasMore":null}"#,
       #"{"signedTransactions":[],"hasMore":"no","revision":""}"#,
+      #"{"signedTransactions":[],"hasMore":false,"revision":"c"}"#,
     ] {
-      var reading = try reading(revision: "c")
-      #expect(reading.received(.success(try fields(json))) == .finish)
-      #expect(reading.answer.end == .complete && reading.answer.revision == "c")
+      let (steps, answer) = try read(revision: "c", page(json))
+      #expect(steps == [.finish] && answer.end == .complete && answer.revision == "c", "\(json)")
     }
   }
 
   @Test func pagesBeforeAFailureAreKept() throws {
-    var reading = try reading()
-    _ = reading.received(try page(["1"], revision: "a", hasMore: true))
-    #expect(reading.received(.failure(.unanswered(Self.failure))) == .finish)
-    #expect(reading.answer.transactions.count == 1 && reading.answer.revision == "a")
-    #expect(reading.answer.end == .unanswered(Self.failure) && reading.answer.health == .failure)
+    let failure = Silence(reason: .appleError, detail: "HTTP 500")
+    let (steps, answer) = try read(page(["1"], "a"), .failure(.unanswered(failure)))
+    #expect(steps.last == .finish && answer.transactions.count == 1 && answer.revision == "a")
+    #expect(answer.end == .unanswered(failure) && answer.health == .failure)
   }
 
   @Test(arguments: ["a", "b"])
   func aRepeatedRevisionEndsTheReading(repeated: String) throws {
-    var reading = try reading()
-    _ = reading.received(try page(["1"], revision: "a", hasMore: true))
-    _ = reading.received(try page(["2"], revision: "b", hasMore: true))
-    #expect(reading.received(try page(["3"], revision: repeated, hasMore: true)) == .finish)
-    #expect(reading.answer.end == .unanswered(Silence(reason: .appleError, detail: "the same revision came twice")))
-    #expect(reading.answer.transactions.count == 3)
-  }
-
-  @Test func aRepeatedStoredRevisionEndsTheReading() throws {
-    var reading = try reading(revision: "a")
-    #expect(reading.received(try page(["1"], revision: "a", hasMore: true)) == .finish)
-    #expect(reading.answer.health == .failure)
+    let (steps, answer) = try read(page(["1"], "a"), page(["2"], "b"), page(["3"], repeated))
+    #expect(steps.last == .finish && answer.transactions.count == 3)
+    #expect(answer.end == unanswered("the same revision came twice"))
+    let stored = try read(revision: repeated, page(["1"], repeated))
+    #expect(stored.steps == [.finish] && stored.answer.health == .failure)
   }
 
   @Test func hasMoreWithoutARevisionIsAnError() throws {
-    var reading = try reading()
-    #expect(reading.received(try page(["1"], revision: nil, hasMore: true)) == .finish)
-    #expect(reading.answer.health == .failure && reading.answer.revision == nil)
+    let (steps, answer) = try read(page(["1"], nil))
+    #expect(steps == [.finish] && answer.health == .failure && answer.revision == nil)
   }
 
   @Test func pagesAreLimited() throws {
-    var reading = try reading(pages: 2)
-    #expect(reading.received(try page(["1"], revision: "a", hasMore: true)) == .ask(revision: "a"))
-    #expect(reading.received(try page(["2"], revision: "b", hasMore: true)) == .finish)
-    #expect(reading.answer.end == .pageLimit && reading.answer.revision == "b")
+    let (steps, answer) = try read(pages: 2, page(["1"], "a"), page(["2"], "b"))
+    #expect(steps == [.ask(revision: "a"), .finish] && answer.end == .pageLimit && answer.revision == "b")
   }
 
   @Test func aForgottenRevisionRestartsTheReadingOnce() throws {
-    var reading = try reading(revision: "old")
-    #expect(reading.received(.failure(.revisionRefused)) == .ask(revision: nil))
-    #expect(reading.received(try page(["1"], revision: "a", hasMore: true)) == .ask(revision: "a"))
-    #expect(reading.received(.failure(.revisionRefused)) == .finish)
-    #expect(reading.answer.transactions.count == 1 && reading.answer.trail.warnings.count == 1)
-    #expect(reading.answer.end == .unanswered(Silence(reason: .appleError, detail: "Apple refuses its own revision")))
+    let (steps, answer) = try read(
+      revision: "old", .failure(.revisionRefused), page(["1"], "a"), .failure(.revisionRefused))
+    #expect(steps == [.ask(revision: nil), .ask(revision: "a"), .finish])
+    #expect(answer.transactions.count == 1 && answer.trail.warnings.count == 1)
+    #expect(answer.end == unanswered("Apple refuses its own revision"))
   }
 
   /// A single rejected transaction is skipped, because it would block everything after it.
   @Test func aRejectedTransactionInAPageIsSkipped() throws {
-    var reading = try reading()
-    _ = reading.received(try page(["1"], revision: "a", hasMore: true))
     let good = try TestJWS(payload: TestJWS.transaction { $0["transactionId"] = "3" }).text
     let bad = ServerAPIScript.spoilt(good)
     let spoilt = #"{"revision":"b","hasMore":true,"signedTransactions":["\#(bad)","\#(good)",7]}"#
-    #expect(reading.received(.success(try fields(spoilt))) == .ask(revision: "b"))
-    #expect(reading.received(try page(["4"], revision: "c", hasMore: false)) == .finish)
-    #expect(reading.answer.transactions.map(\.fact.transactionId) == ["1", "3", "4"])
-    #expect(reading.answer.refused == 2 && reading.answer.revision == "c" && reading.answer.end == .complete)
-    #expect(reading.answer.trail.warnings.count == 2)
+    let (steps, answer) = try read(page(["1"], "a"), page(spoilt), page(["4"], "c", hasMore: false))
+    #expect(steps == [.ask(revision: "a"), .ask(revision: "b"), .finish])
+    #expect(answer.transactions.map(\.fact.transactionId) == ["1", "3", "4"] && answer.trail.warnings.count == 2)
+    #expect(answer.refused == 2 && answer.revision == "c" && answer.end == .complete)
   }
 
   /// A page whose transactions are all rejected must be read again, so the revision stays before it.
   @Test func theRevisionStopsBeforeAnUnverifiablePage() throws {
-    var reading = try reading()
-    _ = reading.received(try page(["1"], revision: "a", hasMore: true))
-    let bad = ServerAPIScript.spoilt(try TestJWS(payload: TestJWS.transaction { _ in }).text)
+    let bad = ServerAPIScript.spoilt(try TestJWS().text)
     let spoilt = #"{"revision":"b","hasMore":true,"signedTransactions":["\#(bad)",7]}"#
-    #expect(reading.received(.success(try fields(spoilt))) == .ask(revision: "b"))
-    #expect(reading.received(try page(["4"], revision: "c", hasMore: false)) == .finish)
-    #expect(reading.answer.refused == 2 && reading.answer.revision == "a" && reading.answer.end == .complete)
+    let (steps, answer) = try read(page(["1"], "a"), page(spoilt), page(["4"], "c", hasMore: false))
+    #expect(steps == [.ask(revision: "a"), .ask(revision: "b"), .finish])
+    #expect(answer.refused == 2 && answer.revision == "a" && answer.end == .complete)
   }
 
   @Test func transactionsOfOtherAppsAreRejected() throws {
-    var reading = try reading()
     let other = try TestJWS(payload: TestJWS.transaction { $0["bundleId"] = "com.example.other" }).text
     let sandbox = try TestJWS(payload: TestJWS.transaction { $0["environment"] = "Sandbox" }).text
     let json = #"{"revision":"a","hasMore":false,"signedTransactions":["\#(other)","\#(sandbox)"]}"#
-    #expect(reading.received(.success(try fields(json))) == .finish)
-    #expect(reading.answer.refused == 2 && reading.answer.transactions.isEmpty && reading.answer.revision == nil)
+    let (steps, answer) = try read(page(json))
+    #expect(steps == [.finish] && answer.refused == 2 && answer.transactions.isEmpty && answer.revision == nil)
   }
 
   @Test(arguments: [
     (ServerAPIRefusal.notFound, HistoryAnswer.End.notFound), (.accountGone, .accountGone),
     (.malformedId, .malformedId), (.fault(.accessRefused), .fault(.accessRefused)),
   ])
-  func refusalsEndIt(refusal: ServerAPIRefusal, end: HistoryAnswer.End) throws {
-    var reading = try reading()
-    #expect(reading.received(.failure(refusal)) == .finish)
-    #expect(reading.answer.end == end && reading.answer.health == .success)
+  func refusalsEndTheReading(refusal: ServerAPIRefusal, end: HistoryAnswer.End) throws {
+    let (steps, answer) = try read(.failure(refusal))
+    #expect(steps == [.finish] && answer.end == end && answer.health == .success)
   }
 
-  @Test(arguments: ["\u{0}", "a\nb", "é", ""])
-  func aCursorIsPrintable(text: String) throws {
-    let escaped = text.unicodeScalars.map { "\\u" + String(String($0.value + 0x10000, radix: 16).suffix(4)) }.joined()
-    #expect(try fields(#"{"revision":"\#(escaped)"}"#).cursor("revision") == nil)
-  }
-
-  @Test func aCursorMayBeLong() throws {
+  @Test func aCursorIsPrintableAndHasUpTo8KiB() throws {
     let long = String(repeating: "a", count: 8_192)
-    #expect(try fields(#"{"revision":"\#(long)"}"#).cursor("revision") == long)
-    #expect(try fields(#"{"revision":"\#(long)a"}"#).cursor("revision") == nil)
+    for (text, isCursor) in [
+      ("\\u0000", false), ("a\\nb", false), ("é", false), ("", false), (long, true), (long + "a", false),
+    ] {
+      let fields = try #require(JSONFields(#"{"revision":"\#(text)"}"#.utf8))
+      #expect(fields.cursor("revision") == (isCursor ? text : nil), "\(text.prefix(9))")
+    }
   }
 }

@@ -13,38 +13,6 @@ struct ServerAPISimulatorTests {
   private static let start: Int64 = 1_795_017_600_000
   private static let token = "7e3fb204-2b3c-4f4e-8a3e-7f3c9c1d2b11"
 
-  private struct Setting {
-    var client: ServerAPIClient
-    var simulator: RunningSimulator
-
-    func setClock(_ milliseconds: Int64) async throws {
-      try await simulator.control("clock", #"{"now":\#(milliseconds)}"#)
-    }
-  }
-
-  private func run<Result>(
-    _ world: String, key: P256.Signing.PrivateKey = .init(), bundleId: String = "com.example.game",
-    clockError: Span = .seconds(0), arguments: [String] = [], isolation: isolated (any Actor)? = #isolation,
-    body: (Setting) async throws -> Result
-  ) async throws -> Result {
-    let directory = FileManager.default.temporaryDirectory.appendingPathComponent("roots-\(UUID().uuidString)")
-    try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
-    defer { try? FileManager.default.removeItem(at: directory) }
-    let root = directory.appendingPathComponent("root.pem")
-    return try await RunningSimulator.run(world: world, arguments: ["--root-certificate", root.path] + arguments) {
-      simulator in
-      let roots = try TrustedRoots(directory: directory.path, pinned: false)
-      let side = { (name: String) in
-        ServerAPIHost(url: try EndpointURL("http://127.0.0.1:\(simulator.port)/\(name)"), requestsPerSecond: nil)
-      }
-      let client = try ServerAPIClient(
-        transport: simulator.transport, production: side("production"), sandbox: side("sandbox"),
-        credentials: .test(key: key, bundleId: bundleId), verifier: JWSVerifier(roots: roots), version: "test",
-        now: { Instant(milliseconds: Int64(Date.now.timeIntervalSince1970 * 1_000)) + clockError })
-      return try await body(Setting(client: client, simulator: simulator))
-    }
-  }
-
   /// - Parameter count: consumables, one per hour; the second is refunded after one day and reversed after two.
   private func world(count: Int = 3, apps: String = "", more: String = "") -> String {
     let gems = (1...count).map { number in
@@ -67,7 +35,7 @@ struct ServerAPISimulatorTests {
   }
 
   @Test func aTransactionIsFoundInItsEnvironment() async throws {
-    try await run(world()) { setting in
+    try await SigningSimulator.run(world()) { setting in
       let answer = try await setting.client.transactionInfo("1001")
       let fact = try #require(answer.fact, "\(answer)")
       #expect(fact.bundleId == "com.example.game" && fact.productId == "gems.100" && fact.productType == .consumable)
@@ -84,7 +52,7 @@ struct ServerAPISimulatorTests {
   }
 
   @Test func refundsAndReversalsHappenOverDays() async throws {
-    try await run(world()) { setting in
+    try await SigningSimulator.run(world()) { setting in
       let first = try await setting.client.transactionHistory("1001", on: .production)
       #expect(first.transactions.map(\.fact.transactionId) == ["1001", "1002", "1003"] && first.end == .complete)
       #expect(try await setting.client.refundHistory("1001", on: .production).transactions.isEmpty)
@@ -109,7 +77,7 @@ struct ServerAPISimulatorTests {
   }
 
   @Test func changedTransactionsOfAReplacedWorldComeAgain() async throws {
-    try await run(world()) { setting in
+    try await SigningSimulator.run(world()) { setting in
       let first = try await setting.client.transactionHistory("1001", on: .production)
       try await setting.simulator.control("world", world().replacing("\"price\":1990", with: "\"price\":990"))
       let second = try await setting.client.transactionHistory("1001", on: .production, revision: first.revision)
@@ -118,7 +86,7 @@ struct ServerAPISimulatorTests {
   }
 
   @Test func longHistoriesComeInPagesOfTwenty() async throws {
-    try await run(world(count: 45)) { setting in
+    try await SigningSimulator.run(world(count: 45)) { setting in
       let whole = try await setting.client.transactionHistory("1001", on: .production)
       #expect(whole.transactions.map(\.fact.transactionId) == (1_001...1_045).map(String.init))
       #expect(whole.trail.asked.count == 3 && whole.refused == 0)
@@ -138,7 +106,7 @@ struct ServerAPISimulatorTests {
     let extra =
       #","notifications":[{"type":"TEST","uuid":"u-1","bundleId":"com.example.game","#
       + #""signedDate":\#(Self.start)}]"#
-    try await run(world(count: 45, more: extra)) { setting in
+    try await SigningSimulator.run(world(count: 45, more: extra)) { setting in
       let start = Instant(milliseconds: Self.start)
       let sweep = { (type: String?, now: Instant) in
         try await setting.client.notificationHistory(
@@ -171,18 +139,14 @@ struct ServerAPISimulatorTests {
       + #""expiresDate":\#(Self.start + Self.day),"gracePeriodExpiresDate":\#(Self.start + 2 * Self.day),"#
       + #""isInBillingRetryPeriod":true,"isTrialPeriod":true}"#
     let json = world().replacing("\"transactions\":[", with: "\"transactions\":[\(subscription),")
-    try await run(json) { setting in
+    try await SigningSimulator.run(json) { setting in
       for (days, state) in [(0, SubscriptionState.active), (1, .gracePeriod), (2, .billingRetry)] {
         try await setting.setClock(Self.start + Int64(days) * Self.day)
         let answer = try await setting.client.subscriptionStatuses("71", on: .production)
-        guard case .found(let statuses) = answer.outcome, let status = statuses.first else {
-          Issue.record("\(answer)")
-          return
-        }
-        #expect(status.status == state && statuses.count == 1)
-        #expect(status.transaction.fact.hasOffer == true)
-        #expect(
-          status.transaction.fact.gracePeriodExpiresDate == Instant(milliseconds: Self.start + 2 * Self.day))
+        let statuses = try #require(answer.outcome.content)
+        let fact = try #require(statuses.first?.transaction.fact)
+        #expect(statuses.map(\.status) == [state] && fact.hasOffer == true)
+        #expect(fact.gracePeriodExpiresDate == Instant(milliseconds: Self.start + 2 * Self.day))
       }
       #expect(try await setting.client.subscriptionStatuses("72", on: .production).outcome == .notFound)
     }
@@ -192,55 +156,47 @@ struct ServerAPISimulatorTests {
     let key = P256.Signing.PrivateKey()
     let pem = key.publicKey.pemRepresentation.replacing("\n", with: "\\n")
     let app = #","publicKey":"\#(pem)","issuerId":"57246542-96fe-1a63-e053-0824d011072a","keyId":"2X9R4HXF34""#
-    let good = try await run(world(apps: app), key: key) { try await $0.client.transactionInfo("1001") }
-    #expect(good.fact != nil)
+    func outcome(
+      _ app: String, _ key: P256.Signing.PrivateKey, bundleId: String = "com.example.game",
+      clockError: Span = .seconds(0)
+    ) async throws -> TransactionAnswer.Outcome {
+      try await SigningSimulator.run(
+        world(apps: app), credentials: .test(key: key, bundleId: bundleId), clockError: clockError
+      ) { try await $0.client.transactionInfo("1001").outcome }
+    }
+    #expect(try await outcome(app, key).content != nil)
     let refused = TransactionAnswer.Outcome.fault(.tokenRefused(.production))
-    let otherKey = try await run(world(apps: app)) { try await $0.client.transactionInfo("1001") }
-    #expect(otherKey.outcome == refused && otherKey.trail.httpStatus == 401)
-    let otherBundle = try await run(world(apps: app), key: key, bundleId: "com.example.unknown") {
-      try await $0.client.transactionInfo("1001")
-    }
-    #expect(otherBundle.outcome == refused)
-    let otherIssuer = try await run(world(apps: app.replacing("57246542", with: "00000000")), key: key) {
-      try await $0.client.transactionInfo("1001")
-    }
-    #expect(otherIssuer.outcome == refused)
+    #expect(try await outcome(app, P256.Signing.PrivateKey()) == refused)
+    #expect(try await outcome(app, key, bundleId: "com.example.unknown") == refused)
+    #expect(try await outcome(app.replacing("57246542", with: "00000000"), key) == refused)
     for clockError in [Span.minutes(-6), .minutes(6)] {
-      let untimely = try await run(world(apps: app), key: key, clockError: clockError) {
-        try await $0.client.transactionInfo("1001")
-      }
-      #expect(untimely.outcome == refused)
+      #expect(try await outcome(app, key, clockError: clockError) == refused)
     }
-    let unknownApp = try await run(world(), bundleId: "com.example.unknown") {
-      try await $0.client.transactionInfo("1001")
-    }
-    #expect(unknownApp.outcome == .fault(.appUnknown(bundleId: "com.example.unknown")))
+    #expect(
+      try await outcome("", key, bundleId: "com.example.unknown")
+        == .fault(.appUnknown(bundleId: "com.example.unknown")))
   }
 
   @Test func theLimitIsKeptWithAnInstantInMilliseconds() async throws {
-    try await run(world(), arguments: ["--enforce-limits", "0.001"]) { setting in
+    try await SigningSimulator.run(world(), arguments: ["--enforce-limits", "0.001"]) { setting in
       #expect(try await setting.client.transactionInfo("1001").fact != nil)
-      let refused = try await setting.simulator.transport.send(
-        .init(url: "http://127.0.0.1:\(setting.simulator.port)/production/inApps/v1/transactions/1001")
-      ).get()
-      // Without a token it counts as another app, with its own limit.
-      #expect(refused.status == 200)
-      let again = try await setting.simulator.transport.send(
-        .init(url: "http://127.0.0.1:\(setting.simulator.port)/production/inApps/v1/transactions/1001")
-      ).get()
-      #expect(again.status == 429)
+      // Without a token a request counts as another app's, with its own limit.
+      let url = "http://127.0.0.1:\(setting.simulator.port)/production/inApps/v1/transactions/1001"
+      let first = try await setting.simulator.transport.send(.init(url: url)).get()
+      let again = try await setting.simulator.transport.send(.init(url: url)).get()
+      #expect(first.status == 200 && again.status == 429)
       #expect(again.headers.first(name: "Retry-After").flatMap { Int64($0) }.map { $0 > 1_000_000_000_000 } == true)
     }
   }
 
   @Test func faultsAreReturnedAsValues() async throws {
     let errors = #","errors":{"1003":{"errorCode":4040001},"1002":{"errorCode":4040002,"httpStatus":404}}"#
-    try await run(world(more: errors)) { setting in
+    try await SigningSimulator.run(world(more: errors)) { setting in
       let client = setting.client
       #expect(try await client.transactionInfo("1003").outcome == .accountGone)
       #expect(try await client.transactionInfo("1002").reason == .appleError)
 
-      try await setting.simulator.control("faults", #"{"force":[{"badSignature":true}]}"#)
+      try await setting.force(#"{"badSignature":true}"#)
       let spoilt = try await client.transactionInfo("1001")
       #expect(spoilt.reason == .appleError && spoilt.trail.warnings.count == 1)
       let history = try await client.transactionHistory("1001", on: .production)
@@ -252,22 +208,11 @@ struct ServerAPISimulatorTests {
         (#"{"body":"truncated"}"#, .appleError), (#"{"body":"closed"}"#, .unreachable),
         (#"{"body":"huge"}"#, .appleError), (#"{"body":"empty"}"#, .appleError),
       ] {
-        try await setting.simulator.control("faults", #"{"force":[\#(fault)]}"#)
+        try await setting.force(fault)
         #expect(try await client.transactionInfo("1001").reason == reason, "\(fault)")
       }
-      try await setting.simulator.control("faults", #"{"force":[]}"#)
+      try await setting.force()
       #expect(try await client.transactionInfo("1001").fact != nil)
-    }
-  }
-
-  @Test func aFailedPageIsRequestedAgain() async throws {
-    try await run(world(count: 45)) { setting in
-      let first = try await setting.client.transactionHistory("1001", on: .production, pages: 1)
-      try await setting.simulator.control("faults", #"{"force":[{"errorCode":5000001,"next":1}]}"#)
-      let failed = try await setting.client.transactionHistory("1001", on: .production, revision: first.revision)
-      #expect(failed.health == .failure && failed.revision == first.revision)
-      let rest = try await setting.client.transactionHistory("1001", on: .production, revision: failed.revision)
-      #expect(rest.transactions.count == 25 && rest.end == .complete)
     }
   }
 
@@ -278,8 +223,8 @@ struct ServerAPISimulatorTests {
     (#"{"stranger":true}"#, "trusted root"), (#"{"badSignature":true}"#, "does not fit"),
   ])
   func wronglySignedAnswersAreRejected(fault: String, detail: String) async throws {
-    try await run(world()) { setting in
-      try await setting.simulator.control("faults", #"{"force":[\#(fault)]}"#)
+    try await SigningSimulator.run(world()) { setting in
+      try await setting.force(fault)
       let info = try await setting.client.transactionInfo("1001")
       #expect(info.reason == .appleError && info.trail.warnings.first?.contains(detail) == true, "\(info)")
       let history = try await setting.client.transactionHistory("1001", on: .production)
@@ -291,40 +236,11 @@ struct ServerAPISimulatorTests {
     }
   }
 
-  @Test func answersAboutOtherTransactionsAreRejected() async throws {
-    try await run(world()) { setting in
-      try await setting.simulator.control("faults", #"{"force":[{"payload":{"transactionId":"1003"}}]}"#)
-      let info = try await setting.client.transactionInfo("1001")
-      #expect(info.reason == .appleError && info.trail.warnings.first?.contains("another transaction") == true)
-    }
-  }
-
-  @Test(arguments: [#""hasMore":true"#, #""hasMore":true,"revision":null"#])
-  func endlessPagesAreAnError(fields: String) async throws {
-    try await run(world()) { setting in
-      try await setting.simulator.control("faults", #"{"force":[{"fields":{\#(fields)}}]}"#)
-      let history = try await setting.client.transactionHistory("1001", on: .production)
-      #expect(history.health == .failure && history.transactions.count >= 3 && history.trail.asked.count <= 2)
-    }
-  }
-
-  @Test func aRevisionUnknownToAppleRestartsTheReading() async throws {
-    try await run(world()) { setting in
-      let first = try await setting.client.transactionHistory("1001", on: .production)
-      try await setting.simulator.control(
-        "faults", #"{"force":[{"path":"/production/inApps/v2/history","errorCode":4000005,"next":1}]}"#)
-      let again = try await setting.client.transactionHistory("1001", on: .production, revision: first.revision)
-      #expect(again.transactions.count == 3 && again.revision == first.revision && again.end == .complete)
-      #expect(again.trail.warnings.count == 1 && again.trail.asked.count == 2)
-    }
-  }
-
   @Test func rejectedTokensAndRateLimitsMatchAppleResponses() async throws {
-    try await run(world()) { setting in
-      try await setting.simulator.control("faults", #"{"force":[{"httpStatus":401,"next":1}]}"#)
+    try await SigningSimulator.run(world()) { setting in
+      try await setting.force(#"{"httpStatus":401,"next":1}"#)
       #expect(try await setting.client.transactionInfo("1001").outcome == .fault(.tokenRefused(.production)))
-      try await setting.simulator.control(
-        "faults", #"{"force":[{"errorCode":4290000,"retryAfter":600000,"latency":"3ms"}]}"#)
+      try await setting.force(#"{"errorCode":4290000,"retryAfter":600000,"latency":"3ms"}"#)
       let before = Instant(milliseconds: Int64(Date.now.timeIntervalSince1970 * 1_000))
       let limited = try await setting.client.transactionInfo("1001")
       guard case .unanswered(let silence) = limited.outcome, let retryAfter = silence.retryAfter else {

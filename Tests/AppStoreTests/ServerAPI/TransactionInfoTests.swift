@@ -15,7 +15,7 @@ struct TransactionInfoTests {
     try await Script.ask(script, roots: roots) { try await $0.transactionInfo(id, first: first) }
   }
 
-  @Test func theRequestIsAppleS() async throws {
+  @Test func theRequestHasApplesForm() async throws {
     let (_, server) = try await ask([Script.production: [try Script.info()]])
     let request = try #require(server.requests.first)
     #expect(request.method == "GET" && request.path == Script.production && request.body.isEmpty)
@@ -27,13 +27,10 @@ struct TransactionInfoTests {
   @Test func aTransactionIsFound() async throws {
     let payload = TestJWS.transaction { $0["offerDiscountType"] = "FUTURE_WORD" }
     let (answer, _) = try await ask([Script.production: [try Script.info(payload)]])
-    guard case .found(let transaction) = answer.outcome else {
-      Issue.record("\(answer)")
-      return
-    }
+    let transaction = try #require(answer.outcome.content)
     #expect(transaction.fact.transactionId == Script.id && transaction.fact.environment == .production)
     #expect(transaction.fact.channel == .serverApi && transaction.fact.revocation == .stated(nil))
-    #expect(transaction.signed.offerDiscountType == "FUTURE_WORD")
+    #expect(transaction.fact.hasOffer == true)
     #expect(transaction.jws.split(separator: ".").count == 3)
     #expect(answer.trail.asked == [.production] && answer.trail.httpStatus == 200 && answer.trail.errorCode == nil)
     #expect(answer.trail.warnings.isEmpty && answer.health == .success)
@@ -80,9 +77,7 @@ struct TransactionInfoTests {
 
   /// "Not found" in one environment and no answer from the other is not "not found".
   @Test func anUnansweredSandboxRequestKeepsTheCheckOpen() async throws {
-    let (answer, _) = try await ask([
-      Script.production: [Script.error(4_040_010)], Script.sandbox: [.http(503, [])],
-    ])
+    let (answer, _) = try await ask([Script.production: [Script.error(4_040_010)], Script.sandbox: [.http(503, [])]])
     #expect(answer.outcome == .unanswered(Silence(reason: .appleError, detail: "HTTP 503")))
     #expect(answer.health == .failure)
   }
@@ -174,10 +169,7 @@ struct TransactionInfoTests {
 
   // MARK: Rate limits and connections
 
-  @Test(arguments: [
-    ("1795212120000", 120), ("1795212120", 120), ("120", 120), ("Fri, 20 Nov 2026 22:02:00 GMT", 120),
-    ("9999999999999", 3_600),
-  ])
+  @Test(arguments: [("1795212120000", 120), ("9999999999999", 3_600)])
   func retryAfterPausesEveryInterfaceOfTheEnvironment(header: String, seconds: Int64) async throws {
     let clock = StoppedClock()
     let script = [
@@ -195,15 +187,13 @@ struct TransactionInfoTests {
     #expect(
       answer.outcome
         == .unanswered(
-          Silence(
-            reason: .rateLimited, detail: "HTTP 429, error 4290000", retryAfter: Script.now + .seconds(seconds))))
+          Silence(reason: .rateLimited, detail: "HTTP 429, error 4290000", retryAfter: Script.now + .seconds(seconds))))
     #expect(answer.health == .abandoned)
     #expect(clock.slept == .seconds(seconds))
   }
 
-  @Test(arguments: ["soon", "", "-1", "1e9"])
-  func anInvalidRetryAfterIsIgnored(header: String) async throws {
-    let reply = Script.error(4_290_000, headers: ["Retry-After": header])
+  @Test func anInvalidRetryAfterIsIgnored() async throws {
+    let reply = Script.error(4_290_000, headers: ["Retry-After": "soon"])
     let (answer, _) = try await ask([Script.production: [reply]])
     #expect(answer.outcome == .unanswered(Silence(reason: .rateLimited, detail: "HTTP 429, error 4290000")))
   }
@@ -225,13 +215,9 @@ struct TransactionInfoTests {
       return times
     }
     #expect(server.requests.count == 72)
-    #expect(most(in: times.info) <= 20 && most(in: times.refunds) <= 4)
+    #expect(mostInOneSecond(times.info) <= 20 && mostInOneSecond(times.refunds) <= 4)
     // Requests are not slower than allowed: three seconds for each interface, less the bursts at the start.
     #expect((.milliseconds(5_400)...(.milliseconds(5_950))).contains(clock.slept))
-  }
-
-  private func most(in times: [Duration]) -> Int {
-    times.map { start in times.count { $0 >= start && $0 < start + .seconds(1) } }.max() ?? 0
   }
 
   @Test func cancellationIsTheOnlyThingThrown() async throws {
@@ -241,15 +227,5 @@ struct TransactionInfoTests {
       task.cancel()
       await #expect(throws: CancellationError.self) { try await task.value }
     }
-  }
-}
-
-extension TransactionAnswer {
-  var fact: TransactionFact? {
-    if case .found(let transaction) = outcome { transaction.fact } else { nil }
-  }
-
-  var reason: Silence.Reason? {
-    if case .unanswered(let silence) = outcome { silence.reason } else { nil }
   }
 }

@@ -10,7 +10,15 @@ import X509
 
 private typealias Authority = TestCertificateAuthority
 
-private func verifier() throws -> AppReceiptVerifier { AppReceiptVerifier(roots: try Authority.bothRoots) }
+private func verify(_ base64: String) throws -> Result<AppReceipt, SignedDataRefusal> {
+  AppReceiptVerifier(roots: try Authority.bothRoots).verify(base64: base64)
+}
+
+/// An accepted receipt, with a change made before signing.
+@discardableResult
+private func accepted(_ change: (inout TestAppReceipt) throws -> Void = { _ in }) throws -> AppReceipt {
+  try verify(altered(change)).get()
+}
 
 @Suite("Genuine app receipts")
 struct AppReceiptTests {
@@ -24,11 +32,9 @@ struct AppReceiptTests {
         expires: "2026-06-30T12:00:00Z"),
       TestAppReceipt.purchase(id: "1000000000000004", original: "1000000000000001", type: 0),
     ]
-    let receipt = try verifier().verify(base64: built.base64).get()
-    #expect(receipt.environment == .production)
-    #expect(receipt.bundleId == "com.example.game")
+    let receipt = try verify(built.base64).get()
+    #expect(receipt.environment == .production && receipt.bundleId == "com.example.game")
     #expect(receipt.creationDate == Instant(milliseconds: milliseconds(2026, 6)))
-    #expect(receipt.validity == .atCreationDate)
     #expect(receipt.incompletePurchases == 0)
     #expect(receipt.transactions.map(\.transactionId) == ["1000000000000001", "1000000000000003", "1000000000000004"])
     #expect(receipt.transactions.map(\.isRenewal) == [nil, nil, nil])
@@ -54,40 +60,34 @@ struct AppReceiptTests {
 
   @Test("Empty dates are no statement")
   func emptyDatesAreSilent() throws {
-    let fact = try verifier().verify(base64: TestAppReceipt().base64).get().transactions[0]
-    #expect(fact.revocation == .absent)
-    #expect(fact.expiresDate == nil)
-    #expect(fact.appAccountToken == .absent)
-    #expect(fact.priceMilliunits == nil)
+    let fact = try accepted().transactions[0]
+    #expect(fact.revocation == .absent && fact.appAccountToken == .absent)
+    #expect(fact.expiresDate == nil && fact.priceMilliunits == nil)
   }
 
   @Test("A receipt without purchases is genuine")
   func acceptsNoPurchases() throws {
-    var built = try TestAppReceipt()
-    built.purchases = []
-    #expect(try verifier().verify(base64: built.base64).get().transactions.isEmpty)
+    #expect(try accepted { $0.purchases = [] }.transactions.isEmpty)
   }
 
   @Test("A trial or an offer is stated, but never its absence, because not every offer has a field")
   func readsOffers() throws {
-    var built = try TestAppReceipt()
     let plain = TestAppReceipt.purchase().filter { $0 != TestASN1.attribute(1713, TestASN1.integer(0)) }
-    built.purchases = [
-      plain + [TestASN1.attribute(1719, TestASN1.integer(0))],
-      TestAppReceipt.purchase() + [TestASN1.attribute(1719, TestASN1.integer(0))],
-      plain + [TestASN1.attribute(1713, TestASN1.integer(1))],
-      plain + [TestASN1.attribute(1721, TestASN1.utf8("spring"))],
-    ]
-    #expect(try verifier().verify(base64: built.base64).get().transactions.map(\.hasOffer) == [nil, nil, true, true])
+    let receipt = try accepted {
+      $0.purchases = [
+        plain + [TestASN1.attribute(1719, TestASN1.integer(0))],
+        TestAppReceipt.purchase() + [TestASN1.attribute(1719, TestASN1.integer(0))],
+        plain + [TestASN1.attribute(1713, TestASN1.integer(1))],
+        plain + [TestASN1.attribute(1721, TestASN1.utf8("spring"))],
+      ]
+    }
+    #expect(receipt.transactions.map(\.hasOffer) == [nil, nil, true, true])
   }
 
   @Test("Purchases without IDs are counted, and are no facts")
   func countsIncompletePurchases() throws {
-    var built = try TestAppReceipt()
-    built.purchases.append([TestASN1.attribute(1702, TestASN1.utf8("gems.100"))])
-    let receipt = try verifier().verify(base64: built.base64).get()
-    #expect(receipt.transactions.count == 1)
-    #expect(receipt.incompletePurchases == 1)
+    let receipt = try accepted { $0.purchases.append([TestASN1.attribute(1702, TestASN1.utf8("gems.100"))]) }
+    #expect(receipt.transactions.count == 1 && receipt.incompletePurchases == 1)
   }
 
   @Test(
@@ -97,18 +97,13 @@ struct AppReceiptTests {
       ("ProductionVPPSandbox", .sandbox),
     ])
   func readsEnvironment(name: String, environment: AppleEnvironment) throws {
-    var built = try TestAppReceipt()
-    built.attributes = TestAppReceipt.attributes(environment: name)
-    #expect(try verifier().verify(base64: built.base64).get().environment == environment)
+    let receipt = try accepted { $0.attributes = TestAppReceipt.attributes(environment: name) }
+    #expect(receipt.environment == environment)
   }
 
   @Test("A receipt with indefinite lengths is read")
   func readsIndefiniteLengths() throws {
-    var built = try TestAppReceipt()
-    let definite = try verifier().verify(base64: built.base64)
-    built.encoding = .indefinite
-    #expect(try verifier().verify(base64: built.base64) == definite)
-    #expect(throws: Never.self) { try definite.get() }
+    #expect(try accepted { $0.encoding = .indefinite } == accepted())
   }
 
   @Test("A receipt in lines and without padding is read")
@@ -123,42 +118,40 @@ struct AppReceiptTests {
     let text = try built.base64
     let lines = stride(from: 0, to: text.count, by: 64).map { String(text.dropFirst($0).prefix(64)) }
     let wrapped = lines.joined(separator: "\r\n").replacing("=", with: "") + "\n"
-    #expect(try verifier().verify(base64: wrapped) == verifier().verify(base64: text))
-    #expect(throws: Never.self) { try verifier().verify(base64: wrapped).get() }
+    #expect(try verify(wrapped).get() == verify(text).get())
   }
 
   @Test("A digest that is named together with RSA, and certificates in any order, are accepted")
   func toleratesSpellings() throws {
-    var built = try TestAppReceipt()
-    built.signatureAlgorithm[8] = 11
-    built.certificates = try built.certificates.reversed() + [Authority.transactions.leaf.der]
-    #expect(throws: Never.self) { try verifier().verify(base64: built.base64).get() }
+    #expect(throws: Never.self) {
+      try accepted {
+        $0.signatureAlgorithm[8] = 11
+        $0.certificates = try $0.certificates.reversed() + [Authority.transactions.leaf.der]
+      }
+    }
   }
 
   @Test(
     "A leaf with any serial number may sign a receipt",
     arguments: [[0x00, 0x80], [0x00, 0xFF, 0x01], [0x7F], [0x01, 0x00], [UInt8](repeating: 0xFF, count: 20)])
   func acceptsSerialNumbers(serialNumber: [UInt8]) throws {
-    var built = try TestAppReceipt()
     let template = Authority.Template.leaf.with { $0.serialNumber = Certificate.SerialNumber(bytes: serialNumber) }
-    built.leaf = try Authority.receipts.leaf(template, key: Authority.rsaKey(2))
-    built.certificates[0] = try built.leaf.der
-    #expect(throws: Never.self) { try verifier().verify(base64: built.base64).get() }
+    #expect(throws: Never.self) { try verify(withLeaf(template)).get() }
   }
 
   @Test("An unreadable certificate outside the path is ignored")
   func ignoresOtherCertificates() throws {
-    var built = try TestAppReceipt()
-    built.certificates.insert([0x30, 0x00], at: 0)
-    #expect(throws: Never.self) { try verifier().verify(base64: built.base64).get() }
+    #expect(throws: Never.self) { try accepted { $0.certificates.insert([0x30, 0x00], at: 0) } }
   }
 
   @Test("SHA-1 is accepted as long as Apple used it", arguments: ["2015-06-01T00:00:00Z", "2024-12-31T23:59:59Z"])
   func acceptsOldSHA1(created: String) throws {
-    var built = try TestAppReceipt()
-    built.digest = .sha1WithRSAEncryption
-    built.attributes = TestAppReceipt.attributes(created: created)
-    #expect(throws: Never.self) { try verifier().verify(base64: built.base64).get() }
+    #expect(throws: Never.self) {
+      try accepted {
+        $0.digest = .sha1WithRSAEncryption
+        $0.attributes = TestAppReceipt.attributes(created: created)
+      }
+    }
   }
 }
 
@@ -172,9 +165,7 @@ struct ReceiptRefusalCase: Sendable, CustomTestStringConvertible {
     self.refusal = refusal
     self.receipt = receipt
   }
-}
 
-extension ReceiptRefusalCase {
   static var all: [ReceiptRefusalCase] { receiptCases }
 }
 
@@ -184,7 +175,7 @@ private typealias Case = ReceiptRefusalCase
 struct AppReceiptRefusalTests {
   @Test("Each defect has its own refusal", arguments: receiptCases)
   func refuses(_ broken: ReceiptRefusalCase) throws {
-    #expect(try verifier().verify(base64: broken.receipt()) == .failure(broken.refusal))
+    #expect(try verify(broken.receipt()) == .failure(broken.refusal))
   }
 
   @Test("Without roots for receipts, no receipt is judged")
@@ -197,7 +188,7 @@ struct AppReceiptRefusalTests {
   @Test("A receipt that is truncated anywhere is unreadable")
   func refusesEveryCut() throws {
     let bytes = try TestAppReceipt().bytes
-    let verifier = try verifier()
+    let verifier = AppReceiptVerifier(roots: try Authority.bothRoots)
     for length in 0..<bytes.count {
       let cut = Data(bytes[..<length]).base64EncodedString()
       #expect(verifier.verify(base64: cut) == .failure(.payloadUnreadable), "\(length) bytes")
@@ -245,7 +236,7 @@ private let receiptCases: [Case] = [
     // Replaced by an invalid digest identifier of the same length, which makes the form unknown.
     var changed = bytes
     while let range = changed.range(of: sha1) { changed.replaceSubrange(range, with: sha256) }
-    #expect(try verifier().verify(base64: changed.base64EncodedString()) == .failure(.unsupported("unknown digest")))
+    #expect(try verify(changed.base64EncodedString()) == .failure(.unsupported("unknown digest")))
     return try altered {
       $0.signedInstead = Array(SHA256.hash(data: $0.content))
     }
@@ -268,11 +259,7 @@ private let receiptCases: [Case] = [
     try altered { $0.purchases = Array(repeating: [], count: DecodingLimits.receiptPurchases + 1) }
   },
   Case("leaf without Apple's marker: a developer's certificate", .markerMissing(.leaf)) {
-    let leaf = try Authority.receipts.leaf(.leaf.with { $0.marker = nil }, key: Authority.rsaKey(2))
-    return try altered {
-      $0.leaf = leaf
-      $0.certificates[0] = try leaf.der
-    }
+    try withLeaf(.leaf.with { $0.marker = nil })
   },
   Case("leaf with the intermediate's marker", .markerMissing(.leaf)) {
     try underIntermediate(.intermediate, leaf: .leaf.with { $0.marker = Authority.intermediateMarker })
@@ -324,12 +311,7 @@ private let receiptCases: [Case] = [
     }
   },
   Case("leaf signed with SHA-1 after Apple's last such certificate", .digestTooWeak) {
-    let template = Authority.Template.leaf.with { $0.signatureAlgorithm = .sha1WithRSAEncryption }
-    let leaf = try Authority.receipts.leaf(template, key: Authority.rsaKey(2))
-    return try altered {
-      $0.leaf = leaf
-      $0.certificates[0] = try leaf.der
-    }
+    try withLeaf(.leaf.with { $0.signatureAlgorithm = .sha1WithRSAEncryption })
   },
   Case("signed attributes", .unsupported("signed attributes")) {
     try altered { $0.signedAttributes = TestASN1.element(0xA0, TestASN1.sequence(TestASN1.identifier([0x2A]))) }
@@ -354,18 +336,24 @@ private let receiptCases: [Case] = [
   Case("unknown environment", .environmentUnknown("Staging")) {
     try altered { $0.attributes = TestAppReceipt.attributes(environment: "Staging") }
   },
-  Case("Xcode's", .notSignedByApple(.xcode, claim)) {
+  Case("Xcode's", .notSignedByApple(.xcode)) {
     var receipt = try TestAppReceipt(foreign())
     receipt.encoding = .xcode
     receipt.attributes = TestAppReceipt.attributes(environment: "Xcode")
     return try receipt.base64
   },
-  Case("Xcode's name under Apple's signature", .notSignedByApple(.xcode, claim)) {
+  Case("Xcode's name under Apple's signature", .notSignedByApple(.xcode)) {
     try altered { $0.attributes = TestAppReceipt.attributes(environment: "Xcode") }
   },
 ]
 
-private let claim = UnverifiedClaim(transactionId: "1000000000000001", productId: "gems.100")
+@Sendable private func withLeaf(_ template: Authority.Template) throws -> String {
+  let leaf = try Authority.receipts.leaf(template, key: Authority.rsaKey(2))
+  return try altered {
+    $0.leaf = leaf
+    $0.certificates[0] = try leaf.der
+  }
+}
 
 @Sendable private func underIntermediate(
   _ template: Authority.Template, leaf leafTemplate: Authority.Template = .leaf

@@ -9,13 +9,14 @@ import X509
   private static let directory = ProcessInfo.processInfo.environment["FUZZ_CORPUS"]
 
   @Test(.enabled(if: directory != nil))
-  func isWritten() throws {
+  func theCorpusHasInputsOfEachKind() throws {
     let directory = URL(fileURLWithPath: try #require(Self.directory))
     try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
     for (name, letter, contents) in try signed() + answers() + forms() {
       for (number, content) in contents.enumerated() {
         try Data(Array(letter.utf8) + content).write(to: directory.appendingPathComponent("\(name)-\(number + 1)"))
       }
+      #expect(!contents.isEmpty, "\(name)")
     }
   }
 

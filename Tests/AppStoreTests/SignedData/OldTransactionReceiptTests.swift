@@ -20,75 +20,60 @@ struct OldTransactionReceiptTests {
     }
     """
 
-  private func receipt(
-    info: String = purchaseInfo, outer: (String) -> String = { "\"purchase-info\" = \"\($0)\";" }
-  ) -> String {
-    let inner = Data(info.utf8).base64EncodedString()
-    let text = """
-      {
-      \t"signature" = "AgBDb29s/+=";
-      \t\(outer(inner))
-      \t"pod" = "100";
-      \t"signing-status" = 0;
-      }
-      """
-    return Data(text.utf8).base64EncodedString()
+  private func receipt(_ text: String) throws(SignedDataRefusal) -> OldTransactionReceipt {
+    try OldTransactionReceipt(Array(text.utf8))
   }
 
-  @Test("The transaction, the product and the app are read")
+  private func base64(_ text: String) -> String { Data(text.utf8).base64EncodedString() }
+
+  private func outer(_ purchaseInfo: String) -> String {
+    """
+    {
+    \t"signature" = "AgBDb29s/+=";
+    \t"purchase-info" = "\(purchaseInfo)";
+    \t"pod" = "100";
+    \t"signing-status" = 0;
+    }
+    """
+  }
+
+  @Test("The transaction, the product and the app are read, and escapes are resolved")
   func readsClaim() throws {
-    let claim = try OldTransactionReceipt.parse(base64: receipt()).get()
-    #expect(claim.transactionId == "1000000046178817")
-    #expect(claim.productId == "com.example.game.gems")
+    let claim = try receipt(outer(base64(Self.purchaseInfo)))
+    #expect(claim.transactionId == "1000000046178817" && claim.productId == "com.example.game.gems")
     #expect(claim.bundleId == "com.example.game")
-  }
-
-  @Test("Escapes are resolved")
-  func readsEscapes() throws {
     let info = #"{ "transaction-id" = "1"; "product-id" = "a\"b\\c"; }"#
-    #expect(try OldTransactionReceipt.parse(base64: receipt(info: info)).get().productId == #"a"b\c"#)
+    #expect(try receipt(outer(base64(info))).productId == #"a"b\c"#)
   }
 
   @Test(
     "Text in another format is unreadable",
     arguments: [
       "", "%%%", "{\"a\":1}", "{ \"a\" = \"b", "{ a = b }", "{ a = b; } }", "{ a = ; }", "{ = b; }", "a = b;",
-      "{ \"a\\",
+      "{ \"a\\", "{ }",
     ])
   func refusesOther(text: String) {
-    let encoded = Data(text.utf8).base64EncodedString()
-    #expect(OldTransactionReceipt.parse(base64: encoded) == .failure(.payloadUnreadable))
-    #expect(OldTransactionReceipt.parse(base64: "%%%") == .failure(.payloadUnreadable))
+    #expect(throws: SignedDataRefusal.payloadUnreadable) { try receipt(text) }
   }
 
   @Test("A list with more entries than Apple's ever have is unreadable")
   func refusesLongList() {
-    let entries = { (count: Int) in (0..<count).map { "k\($0)=1;" }.joined() }
     let text = { (count: Int) in
-      Data("{ \"purchase-info\" = \"\(Data(Self.purchaseInfo.utf8).base64EncodedString())\"; \(entries(count)) }".utf8)
-        .base64EncodedString()
+      let entries = (0..<count).map { "k\($0)=1;" }.joined()
+      return "{ \"purchase-info\" = \"\(base64(Self.purchaseInfo))\"; \(entries) }"
     }
-    #expect(throws: Never.self) { try OldTransactionReceipt.parse(base64: text(255)).get() }
-    #expect(OldTransactionReceipt.parse(base64: text(256)) == .failure(.payloadUnreadable))
+    #expect(throws: Never.self) { try receipt(text(255)) }
+    #expect(throws: SignedDataRefusal.payloadUnreadable) { try receipt(text(256)) }
   }
 
-  @Test("A receipt without its inner list is unreadable")
-  func refusesEmpty() {
-    let encoded = Data("{ }".utf8).base64EncodedString()
-    #expect(OldTransactionReceipt.parse(base64: encoded) == .failure(.payloadUnreadable))
-  }
-
-  @Test("A receipt without its IDs is unreadable", arguments: ["transaction-id", "product-id"])
-  func refusesIncomplete(field: String) {
-    let info = Self.purchaseInfo.replacing("\"\(field)\"", with: "\"x\"")
-    #expect(OldTransactionReceipt.parse(base64: receipt(info: info)) == .failure(.payloadUnreadable))
-  }
-
-  @Test("A receipt with a broken inner list is unreadable")
+  @Test("A receipt without its IDs, or with a broken inner list, is unreadable")
   func refusesBrokenInner() {
-    let cut = receipt { "\"purchase-info\" = \"\($0.dropLast(8))\";" }
-    #expect(OldTransactionReceipt.parse(base64: cut) == .failure(.payloadUnreadable))
-    let garbled = receipt { _ in "\"purchase-info\" = \"%%%\";" }
-    #expect(OldTransactionReceipt.parse(base64: garbled) == .failure(.payloadUnreadable))
+    let whole = base64(Self.purchaseInfo)
+    let incomplete = ["transaction-id", "product-id"].map {
+      base64(Self.purchaseInfo.replacing("\"\($0)\"", with: "\"x\""))
+    }
+    for info in incomplete + [String(whole.dropLast(8)), "%%%"] {
+      #expect(throws: SignedDataRefusal.payloadUnreadable, "\(info)") { try receipt(outer(info)) }
+    }
   }
 }

@@ -21,8 +21,7 @@ import Testing
     }
   }
 
-  @Test(
-    "Genuine payloads in unsupported encodings are genuine or claims, never refused", arguments: Kind.allCases)
+  @Test("Genuine payloads in unsupported encodings are genuine or claims, never refused", arguments: Kind.allCases)
   func forbidden(kind: Kind) throws {
     try forEachPayload(kind, isForbidden: true) { judgement in
       switch judgement {

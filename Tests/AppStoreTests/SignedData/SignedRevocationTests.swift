@@ -12,6 +12,10 @@ struct SignedRevocationTests {
     try #require(JSONFields(Array("{\(json)}".utf8))).revocation
   }
 
+  private func stated(_ json: String) throws -> Revocation? {
+    if case .stated(let revocation) = try revocation(json) { revocation } else { nil }
+  }
+
   private func items(_ items: String...) -> String {
     #""advancedCommerceInfo":{"items":[\#(items.joined(separator: ","))]}"#
   }
@@ -46,28 +50,18 @@ struct SignedRevocationTests {
   @Test("A refund of one item without an amount is a partial refund of unknown share")
   func unknownShare() throws {
     let json = items(#"{"revocationDate":\#(Self.date)}"#, #"{"SKU":"b"}"#)
-    guard case .stated(.some(let told)) = try revocation(json) else {
-      Issue.record("no revocation stated")
-      return
-    }
-    #expect(!told.isFull && told.percentage == nil && told.coversSomeItemsOnly)
+    let part = try #require(try stated(json))
+    #expect(!part.isFull && part.percentage == nil && part.coversSomeItemsOnly)
     // Impossible amounts make no full refund.
-    guard case .stated(.some(let odd)) = try revocation(items(item(.max, refund(.max, "CUSTOM")), item(.max))) else {
-      Issue.record("no revocation stated")
-      return
-    }
-    #expect(!odd.isFull)
+    #expect(try stated(items(item(.max, refund(.max, "CUSTOM")), item(.max)))?.isFull == false)
   }
 
   @Test("A refund of every item is a full refund")
   func everyItem() throws {
     let all = items(
       item(1_000, refund(1_000, "FULL")), item(3_000, refund(1_000, "CUSTOM") + "," + refund(2_000, "CUSTOM")))
-    guard case .stated(.some(let told)) = try revocation(all) else {
-      Issue.record("no revocation stated")
-      return
-    }
-    #expect(told.isFull && !told.coversSomeItemsOnly)
+    let whole = try #require(try stated(all))
+    #expect(whole.isFull && !whole.coversSomeItemsOnly)
   }
 
   @Test("Without a refunded item, Apple's revocation of the transaction counts")

@@ -98,7 +98,7 @@ struct SignedDataRefusalTests {
       (.chainNotTrusted, .signatureInvalid),
       (.markerMissing(.leaf), .signatureInvalid), (.notValidAtSignedDate, .expired),
       (.digestTooWeak, .signatureInvalid), (.notThreeParts, .malformed), (.payloadUnreadable, .malformed),
-      (.payloadIncomplete("productId"), .undecided), (.notSignedByApple(.xcode, UnverifiedClaim()), .xcode),
+      (.payloadIncomplete("productId"), .undecided), (.notSignedByApple(.xcode), .xcode),
       (.noRoots, .noRoots), (.tooLarge, .undecided), (.environmentUnknown(nil), .undecided),
       (.unsupported("signed attributes"), .undecided),
     ] as [(SignedDataRefusal, SignedDataRefusal.Meaning)])

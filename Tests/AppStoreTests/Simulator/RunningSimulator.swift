@@ -5,6 +5,51 @@ import NIOCore
 import NIOHTTP1
 import Reconciliation
 
+/// A simulator whose certificates are trusted, with a client of its App Store Server API.
+struct SigningSimulator {
+  var client: ServerAPIClient
+  var simulator: RunningSimulator
+  var judge: OfflineJudge
+
+  /// - Parameter makesReceipts: true to sign app receipts and old receipts, which needs RSA keys.
+  static func run<Result>(
+    _ world: String, credentials: ServerAPICredentials = .test(), clockError: Span = .seconds(0),
+    makesReceipts: Bool = false, arguments: [String] = [], isolation: isolated (any Actor)? = #isolation,
+    body: (SigningSimulator) async throws -> Result
+  ) async throws -> Result {
+    let directory = FileManager.default.temporaryDirectory.appendingPathComponent("roots-\(UUID().uuidString)")
+    try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(at: directory) }
+    let options = ["--root-certificate"] + (makesReceipts ? ["--receipt-root-certificate"] : [])
+    let files = options.flatMap { [$0, directory.appendingPathComponent("root\($0).pem").path] }
+    return try await RunningSimulator.run(world: world, arguments: files + arguments) { simulator in
+      let roots = try TrustedRoots(directory: directory.path, pinned: false)
+      let side = { (name: String) in
+        ServerAPIHost(url: try EndpointURL("http://127.0.0.1:\(simulator.port)/\(name)"), requestsPerSecond: nil)
+      }
+      let client = try ServerAPIClient(
+        transport: simulator.transport, production: side("production"), sandbox: side("sandbox"),
+        credentials: credentials, verifier: JWSVerifier(roots: roots), version: "test",
+        now: { Instant(milliseconds: Int64(Date.now.timeIntervalSince1970 * 1_000)) + clockError })
+      return try await body(SigningSimulator(client: client, simulator: simulator, judge: OfflineJudge(roots: roots)))
+    }
+  }
+
+  func setClock(_ milliseconds: Int64) async throws {
+    try await simulator.control("clock", #"{"now":\#(milliseconds)}"#)
+  }
+
+  func force(_ faults: String...) async throws {
+    try await simulator.control("faults", #"{"force":[\#(faults.joined(separator: ","))]}"#)
+  }
+
+  func payload(_ form: String, _ ids: [String], _ more: String = "") async throws -> String {
+    let list = ids.map { "\"\($0)\"" }.joined(separator: ",")
+    let answer = try await simulator.control("payload", #"{"form":"\#(form)","transactions":[\#(list)]\#(more)}"#)
+    return answer["payload"] as? String ?? ""
+  }
+}
+
 /// The real `app-store-simulator`, built beside the tests, on a free port.
 struct RunningSimulator {
   struct Failure: Error, CustomStringConvertible {

@@ -9,39 +9,12 @@ struct SimulatorOptionsTests {
   private static let start: Int64 = 1_795_017_600_000
   private static let hour: Int64 = 3_600_000
 
-  struct Setting {
-    var client: ServerAPIClient
-    var simulator: RunningSimulator
-    var judge: OfflineJudge
+  private static let payload = SimulatedWorld.payload(77)
 
-    func payload(_ form: String, _ ids: [String], _ more: String = "") async throws -> String {
-      let list = ids.map { "\"\($0)\"" }.joined(separator: ",")
-      let answer = try await simulator.control("payload", #"{"form":"\#(form)","transactions":[\#(list)]\#(more)}"#)
-      return try #require(answer["payload"] as? String)
-    }
-  }
-
-  /// - Parameter makesReceipts: true to sign app receipts and old receipts, which needs RSA keys.
-  static func run<Result>(
-    _ world: String, makesReceipts: Bool = false, isolation: isolated (any Actor)? = #isolation,
-    body: (Setting) async throws -> Result
-  ) async throws -> Result {
-    let directory = FileManager.default.temporaryDirectory.appendingPathComponent("roots-\(UUID().uuidString)")
-    try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
-    defer { try? FileManager.default.removeItem(at: directory) }
-    let options = ["--root-certificate"] + (makesReceipts ? ["--receipt-root-certificate"] : [])
-    let files = options.flatMap { [$0, directory.appendingPathComponent("root\($0).pem").path] }
-    return try await RunningSimulator.run(world: world, arguments: files) { simulator in
-      let roots = try TrustedRoots(directory: directory.path, pinned: false)
-      let side = { (name: String) in
-        ServerAPIHost(url: try EndpointURL("http://127.0.0.1:\(simulator.port)/\(name)"), requestsPerSecond: nil)
-      }
-      let client = try ServerAPIClient(
-        transport: simulator.transport, production: side("production"), sandbox: side("sandbox"),
-        credentials: .test(), verifier: JWSVerifier(roots: roots), version: "test",
-        now: { Instant(milliseconds: Int64(Date.now.timeIntervalSince1970 * 1_000)) })
-      return try await body(Setting(client: client, simulator: simulator, judge: OfflineJudge(roots: roots)))
-    }
+  /// A receipt of the world with `payload`.
+  private static func receipt(_ transactions: String = #"["2"]"#, _ more: String = "") -> String {
+    #"{"payload":"\#(payload)","kind":"app","environment":"Production","bundleId":"com.example.game","#
+      + #""transactions":\#(transactions)\#(more)}"#
   }
 
   static func world(_ more: String = "", receipts: String = "") -> String {
@@ -79,28 +52,19 @@ struct SimulatorOptionsTests {
   // MARK: Payloads
 
   @Test func simulatedPayloadsVerify() async throws {
-    try await Self.run(Self.world(), makesReceipts: true) { setting in
+    try await SigningSimulator.run(Self.world(), makesReceipts: true) { setting in
       for form in ["signed", "app", "notification"] {
-        guard case .genuine(let proof) = setting.judge.judge(try await setting.payload(form, ["1"])).judgement else {
-          Issue.record("\(form)")
-          continue
-        }
+        let payload = try await setting.payload(form, ["1"])
+        let proof = try #require(setting.judge.judge(payload).judgement.proof, "\(form)")
         #expect(proof.facts.map(\.transactionId) == ["1"] && proof.bundleId == "com.example.game", "\(form)")
         #expect(proof.environment == .production && proof.facts.allSatisfy { $0.quantity == 2 }, "\(form)")
       }
       // Only Apple can verify an old transaction receipt.
-      guard case .claim(let claim) = setting.judge.judge(try await setting.payload("transaction", ["1"])).judgement
-      else {
-        Issue.record("transaction")
-        return
-      }
-      #expect(claim.bundleId == "com.example.game")
+      let old = try await setting.payload("transaction", ["1"])
+      #expect(setting.judge.judge(old).judgement.unproven?.bundleId == "com.example.game")
       for form in ["renewalInfo", "appTransaction"] {
         let payload = try await setting.payload(form, ["4"])
-        guard case .genuine(let proof) = setting.judge.judge(payload).judgement else {
-          Issue.record("\(form)")
-          continue
-        }
+        let proof = try #require(setting.judge.judge(payload).judgement.proof, "\(form)")
         #expect(proof.facts.isEmpty && proof.environment == .production, "\(form)")
       }
     }
@@ -110,7 +74,7 @@ struct SimulatorOptionsTests {
     let damages = [
       "spaceForPlus", "otherAlphabet", "lostPadding", "lines", "quotes", "json", "bytea", "percent", "truncated",
     ]
-    try await Self.run(Self.world(), makesReceipts: true) { setting in
+    try await SigningSimulator.run(Self.world(), makesReceipts: true) { setting in
       for damage in damages {
         for form in ["signed", "app", "transaction"] {
           let payload = try await setting.payload(form, ["1", "2"], #","damage":"\#(damage)""#)
@@ -127,35 +91,23 @@ struct SimulatorOptionsTests {
   }
 
   @Test func aReceiptThatWasMadeIsKnownAtVerifyReceipt() async throws {
-    try await Self.run(Self.world(), makesReceipts: true) { setting in
+    try await SigningSimulator.run(Self.world(), makesReceipts: true) { setting in
       let payload = try await setting.payload("app", ["1", "2", "7"], #","damage":"spaceForPlus""#)
-      guard case .genuine(let proof) = setting.judge.judge(payload).judgement else {
-        Issue.record("not genuine")
-        return
-      }
-      guard case .verified(let receipt) = try await setting.simulator.verify(payload).outcome else {
-        Issue.record("not verified")
-        return
-      }
+      let proof = try #require(setting.judge.judge(payload).judgement.proof)
+      let receipt = try #require(try await setting.simulator.verify(payload).outcome.receipt)
       #expect(receipt.facts.map(\.transactionId) == ["1", "2", "7"])
       #expect(receipt.contradictions(with: WrittenContent(proof)).isEmpty)
     }
   }
 
   @Test func answersToOtherReceiptsAreDetected() async throws {
-    try await Self.run(Self.world(), makesReceipts: true) { setting in
+    try await SigningSimulator.run(Self.world(), makesReceipts: true) { setting in
       let mine = try await setting.payload("app", ["1", "2"])
       let other = try await setting.payload("app", ["1"], #","signedDate":\#(Self.start - 86_400_000)"#)
-      let receipts =
-        #"{"payload":"\#(mine)","kind":"app","environment":"Production","bundleId":"com.example.game","#
-        + #""transactions":["1","2"],"answeredAs":"\#(other)"}"#
+      let receipts = Self.receipt(#"["1","2"]"#, #","answeredAs":"\#(other)""#).replacing(Self.payload, with: mine)
       try await setting.simulator.control("world", Self.world(receipts: receipts))
-      guard case .genuine(let proof) = setting.judge.judge(mine).judgement,
-        case .verified(let receipt) = try await setting.simulator.verify(mine).outcome
-      else {
-        Issue.record("no answer")
-        return
-      }
+      let proof = try #require(setting.judge.judge(mine).judgement.proof)
+      let receipt = try #require(try await setting.simulator.verify(mine).outcome.receipt)
       #expect(receipt.contradictions(with: WrittenContent(proof)).contains(.missing(transactionId: "2")))
       #expect(receipt.contradictions(with: WrittenContent(proof)).count == 2, "the creation date differs, too")
     }
@@ -163,15 +115,9 @@ struct SimulatorOptionsTests {
 
   @Test(arguments: ["all", "text", "milliseconds"])
   func datesComeInEveryForm(dates: String) async throws {
-    let payload = SimulatedWorld.payload(77)
-    let receipts =
-      #"{"payload":"\#(payload)","kind":"app","environment":"Production","bundleId":"com.example.game","#
-      + #""transactions":["2","3"],"dates":"\#(dates)"}"#
-    try await Self.run(Self.world(receipts: receipts)) { setting in
-      guard case .verified(let receipt) = try await setting.simulator.verify(payload).outcome else {
-        Issue.record("not verified")
-        return
-      }
+    let receipts = Self.receipt(#"["2","3"]"#, #","dates":"\#(dates)""#)
+    try await SigningSimulator.run(Self.world(receipts: receipts)) { setting in
+      let receipt = try #require(try await setting.simulator.verify(Self.payload).outcome.receipt)
       let refunded = try #require(receipt.facts.first)
       #expect(
         refunded.revocation == .stated(Revocation(date: Instant(milliseconds: Self.start - Self.hour), reason: 1)))
@@ -181,38 +127,15 @@ struct SimulatorOptionsTests {
     }
   }
 
-  @Test func aCancellationWhoseDateIsMissingInEveryFormContradicts() async throws {
-    let payload = SimulatedWorld.payload(77)
-    let receipts =
-      #"{"payload":"\#(payload)","kind":"app","environment":"Production","bundleId":"com.example.game","#
-      + #""transactions":["2"],"omit":["cancellation_date","cancellation_date_ms"]}"#
-    try await Self.run(Self.world(receipts: receipts)) { setting in
-      guard case .verified(let receipt) = try await setting.simulator.verify(payload).outcome else {
-        Issue.record("not verified")
-        return
-      }
-      #expect(receipt.contradictions == [.unreadableDate(transactionId: "2", field: "cancellation_date")])
-    }
-  }
-
   @Test func compressedAnswersAreReadAndABombIsRefused() async throws {
-    let payload = SimulatedWorld.payload(77)
-    let receipts =
-      #"{"payload":"\#(payload)","kind":"app","environment":"Production","bundleId":"com.example.game","transactions":["2"]}"#
-    try await Self.run(Self.world(receipts: receipts)) { setting in
-      try await setting.simulator.control("faults", #"{"force":[{"compression":"gzip"}]}"#)
-      guard case .verified(let receipt) = try await setting.simulator.verify(payload).outcome else {
-        Issue.record("not verified")
-        return
-      }
+    try await SigningSimulator.run(Self.world(receipts: Self.receipt())) { setting in
+      try await setting.force(#"{"compression":"gzip"}"#)
+      let receipt = try #require(try await setting.simulator.verify(Self.payload).outcome.receipt)
       #expect(receipt.facts.map(\.transactionId) == ["2"])
-      guard case .found = try await setting.client.transactionInfo("2").outcome else {
-        Issue.record("not found")
-        return
-      }
-      try await setting.simulator.control("faults", #"{"force":[{"compression":"bomb"}]}"#)
+      #expect(try await setting.client.transactionInfo("2").fact?.transactionId == "2")
+      try await setting.force(#"{"compression":"bomb"}"#)
       let silence = Silence(reason: .appleError, detail: "answer too long")
-      #expect(try await setting.simulator.verify(payload).outcome == .unanswered(silence))
+      #expect(try await setting.simulator.verify(Self.payload).outcome == .unanswered(silence))
       #expect(try await setting.client.transactionInfo("2").outcome == .unanswered(silence))
     }
   }
@@ -225,48 +148,19 @@ struct SimulatorOptionsTests {
     ("textLatestInfo", "status 0 whose latest_receipt_info is no list"),
   ])
   func malformedReceiptsInAnswersAreRejected(_ shape: String, _ detail: String) async throws {
-    let payload = SimulatedWorld.payload(77)
-    let receipts =
-      #"{"payload":"\#(payload)","kind":"app","environment":"Production","bundleId":"com.example.game","transactions":["2"]}"#
-    try await Self.run(Self.world(receipts: receipts)) { setting in
-      try await setting.simulator.control("faults", #"{"force":[{"receipt":"\#(shape)"}]}"#)
-      let answer = try await setting.simulator.verify(payload)
+    try await SigningSimulator.run(Self.world(receipts: Self.receipt())) { setting in
+      try await setting.force(#"{"receipt":"\#(shape)"}"#)
+      let answer = try await setting.simulator.verify(Self.payload)
       #expect(answer.outcome == .unanswered(Silence(reason: .appleError, detail: detail)))
-    }
-  }
-
-  @Test(arguments: [
-    ("/production/inApps/v1/notifications", #"{"notificationHistory":null}"#, "an answer without notificationHistory"),
-    ("/production/inApps/v2/history", #"{"signedTransactions":null}"#, "an answer without signedTransactions"),
-    ("/production/inApps/v1/subscriptions", #"{"data":null}"#, "an answer without data"),
-  ])
-  func anAnswerOfTheServerAPIWithoutItsContentIsNoAnswer(
-    _ path: String, _ fields: String, _ detail: String
-  ) async throws {
-    try await Self.run(Self.world()) { setting in
-      try await setting.simulator.control("faults", #"{"force":[{"path":"\#(path)","fields":\#(fields)}]}"#)
-      let silence = Silence(reason: .appleError, detail: detail)
-      if path.hasSuffix("history") {
-        #expect(try await setting.client.transactionHistory("2", on: .production).end == .unanswered(silence))
-      } else if path.hasSuffix("subscriptions") {
-        #expect(try await setting.client.subscriptionStatuses("2", on: .production).outcome == .unanswered(silence))
-      } else {
-        let now = Instant(milliseconds: Self.start)
-        let query = NotificationQuery(start: now - .days(1), end: now, type: "REFUND", subtype: nil, now: now)
-        #expect(try await setting.client.notificationHistory(query, on: .production).end == .unanswered(silence))
-      }
     }
   }
 
   // MARK: The Server API
 
   @Test func anInvoiceIsLookedUp() async throws {
-    try await Self.run(Self.world()) { setting in
+    try await SigningSimulator.run(Self.world()) { setting in
       let answer = try await setting.client.lookUpOrder("MINVOICE1")
-      guard case .found(let transactions) = answer.outcome else {
-        Issue.record("\(answer)")
-        return
-      }
+      let transactions = try #require(answer.outcome.transactions)
       #expect(transactions.map(\.fact.transactionId) == ["1", "2"] && answer.refused == 0)
       #expect(try await setting.client.lookUpOrder("MINVOICE2").outcome == .unknown)
     }
@@ -278,7 +172,7 @@ struct SimulatorOptionsTests {
       ("CONSUMPTION_REQUEST", nil, "1"), ("REFUND_DECLINED", nil, "1"),
     ] as [(String, String?, String)])
   func eachNotificationTypeIsSent(type: String, subtype: String?, id: String) async throws {
-    try await Self.run(Self.world()) { setting in
+    try await SigningSimulator.run(Self.world()) { setting in
       let now = Instant(milliseconds: Self.start)
       // The simulated clock stays at the creation of the world, so the window must lie within Apple's retention.
       let query = NotificationQuery(start: now - .days(2), end: now, type: type, subtype: subtype, now: now)
@@ -295,7 +189,7 @@ struct SimulatorOptionsTests {
   }
 
   @Test func factsKeepAllDetailsOfTheResponse() async throws {
-    try await Self.run(Self.world()) { setting in
+    try await SigningSimulator.run(Self.world()) { setting in
       let gems = try #require(try await setting.client.transactionInfo("1").fact)
       #expect(gems.details.storefront == "DEU" && gems.details.appTransactionId == "704897469903783919")
       let vip = try #require(try await setting.client.transactionInfo("4").fact)
@@ -310,28 +204,6 @@ struct SimulatorOptionsTests {
     }
   }
 
-  @Test func oneRefundedItemIsAPartialRefund() async throws {
-    try await Self.run(Self.world()) { setting in
-      guard case .stated(.some(let revocation)) = try await setting.client.transactionInfo("6").fact?.revocation else {
-        Issue.record("no revocation stated")
-        return
-      }
-      #expect(revocation.percentage == 25_000 && !revocation.isFull && revocation.coversSomeItemsOnly)
-    }
-  }
-
-  @Test func appleCallsASubscriptionActiveAfterItsExpiry() async throws {
-    try await Self.run(Self.world()) { setting in
-      guard case .found(let found) = try await setting.client.subscriptionStatuses("4", on: .production).outcome else {
-        Issue.record("nothing found")
-        return
-      }
-      let fact = try #require(found.first { $0.transaction.fact.transactionId == "4" }?.transaction.fact)
-      #expect(fact.subscriptionStatus == .active)
-      #expect(fact.renewalDate == Instant(milliseconds: Self.start + 72 * Self.hour))
-    }
-  }
-
   // MARK: Faults
 
   @Test func aWorldHasItsFaults() async throws {
@@ -341,7 +213,7 @@ struct SimulatorOptionsTests {
        {"path":"/production/inApps/v2/refund","fields":{"signedTransactions":null}},
        {"path":"/production/inApps/v1/lookup","httpStatus":503,"retryAfter":3600000}]
       """
-    try await Self.run(Self.world(faults)) { setting in
+    try await SigningSimulator.run(Self.world(faults)) { setting in
       let client = setting.client
       #expect(try await client.subscriptionStatuses("4", on: .production).silence?.reason == .appleError)
       #expect(try await client.subscriptionStatuses("4", on: .production).silence == nil)
@@ -359,7 +231,7 @@ struct SimulatorOptionsTests {
 
   @Test func aShareOfQuestionsIsRefused() async throws {
     let faults = #","faults":[{"path":"/production/inApps/v1/transactions","share":0.5,"httpStatus":401}]"#
-    try await Self.run(Self.world(faults)) { setting in
+    try await SigningSimulator.run(Self.world(faults)) { setting in
       var refused = 0
       for _ in 0..<40 {
         if case .fault(.tokenRefused) = try await setting.client.transactionInfo("1").outcome { refused += 1 }
@@ -370,7 +242,7 @@ struct SimulatorOptionsTests {
 
   @Test func anOutageBeginsAndEnds() async throws {
     let outage = #","outages":[{"from":\#(Self.start),"until":\#(Self.start + Self.hour),"path":"/production/inApps"}]"#
-    try await Self.run(Self.world(outage)) { setting in
+    try await SigningSimulator.run(Self.world(outage)) { setting in
       #expect(try await setting.client.transactionInfo("1").health == .failure)
       try await setting.simulator.control("clock", #"{"advance":\#(Self.hour)}"#)
       #expect(try await setting.client.transactionInfo("1").fact?.transactionId == "1")
@@ -378,12 +250,9 @@ struct SimulatorOptionsTests {
   }
 
   @Test(arguments: [-1, 1, 29_999, 2_147_483_647]) func undocumentedStatusesAreNoAnswers(status: Int) async throws {
-    let payload = SimulatedWorld.payload(77)
-    let receipts =
-      #"{"payload":"\#(payload)","kind":"app","environment":"Production","bundleId":"com.example.game","#
-      + #""transactions":["2"],"status":\#(status)}"#
-    try await Self.run(Self.world(receipts: receipts)) { setting in
-      let answer = try await setting.simulator.verify(payload)
+    let receipts = Self.receipt(#"["2"]"#, #","status":\#(status)"#)
+    try await SigningSimulator.run(Self.world(receipts: receipts)) { setting in
+      let answer = try await setting.simulator.verify(Self.payload)
       let silence = Silence(reason: .appleError, detail: "status \(status)")
       #expect(answer.outcome == .unanswered(silence) && answer.appleStatus == status)
     }

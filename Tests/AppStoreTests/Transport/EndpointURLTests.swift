@@ -7,7 +7,7 @@ struct EndpointURLTests {
     "https://example.com:8443", "http://localhost:8080/production/verifyReceipt", "http://127.0.0.1:1/x",
     "http://127.200.0.9/x", "http://[::1]:9000/x", "http://LOCALHOST/",
   ])
-  func accepted(text: String) throws {
+  func httpsAndLoopbackURLsAreAccepted(text: String) throws {
     #expect(try EndpointURL(text).text == text)
   }
 
@@ -23,7 +23,7 @@ struct EndpointURLTests {
     ("https://example.com/#part", .hasFragment), ("https://example.com:0/", .hasBadPort),
     ("https://example.com:70000/", .hasBadPort),
   ])
-  func refused(text: String, reason: EndpointURLError) {
+  func otherURLsAreRefusedWithTheirReason(text: String, reason: EndpointURLError) {
     #expect(throws: reason) { try EndpointURL(text) }
   }
 }
@@ -34,7 +34,7 @@ struct SecretTests {
     var secret = Secret("hush-hush")
   }
 
-  @Test func isNeverShown() {
+  @Test func aSecretIsNeverShown() {
     let holder = Holder()
     var dumped = ""
     dump(holder, to: &dumped)

@@ -10,7 +10,7 @@ struct JSONFieldsTests {
     ("null", nil), (#""""#, nil), (#"" ""#, nil), ("[]", nil), ("{}", nil), (#""a\u0000b""#, nil), (#""a\nb""#, nil),
     (#""é受""#, "é受"), ("\"a\u{9B}b\"", nil), (#""\ud800""#, nil), ("2000000123456789.0", "2000000123456789"),
   ])
-  func texts(json: String, expected: String?) throws {
+  func identifiersAreTextsOrWholeNumbers(json: String, expected: String?) throws {
     #expect(try fields(json).text("a") == expected)
   }
 
@@ -23,9 +23,10 @@ struct JSONFieldsTests {
     arguments: [
       ("21007", 21007), (#""21007""#, 21007), (#"" 21007 ""#, 21007), ("21007.0", 21007), ("-3", -3),
       ("9223372036854775807", .max), ("9223372036854775808", nil), ("1.5", nil), ("1e300", nil), ("true", nil),
-      (#""1.5""#, nil), (#""x""#, nil), (#""""#, nil), ("null", nil), ("[1]", nil), (#"{"b":1}"#, nil),
+      ("-42", -42), (#""+5""#, nil), (#""-""#, nil), (#""1.5""#, nil), (#""x""#, nil), (#""""#, nil), ("null", nil),
+      ("[1]", nil), (#"{"b":1}"#, nil),
     ] as [(String, Int64?)])
-  func integers(json: String, expected: Int64?) throws {
+  func integersAreNumbersOrDigits(json: String, expected: Int64?) throws {
     #expect(try fields(json).integer("a") == expected)
   }
 
@@ -34,7 +35,7 @@ struct JSONFieldsTests {
       ("true", true), ("false", false), ("1", true), ("0", false), (#""true""#, true), (#""false""#, false),
       (#""1""#, true), (#""0""#, false), (#""TRUE""#, true), ("2", nil), (#""maybe""#, nil), ("null", nil), ("[]", nil),
     ] as [(String, Bool?)])
-  func flags(json: String, expected: Bool?) throws {
+  func flagsAreBooleansOnesOrWords(json: String, expected: Bool?) throws {
     #expect(try fields(json).flag("a") == expected)
   }
 
@@ -43,17 +44,35 @@ struct JSONFieldsTests {
       ("[]", 0), ("{}", 1), (#"[{"b":1},{"b":2}]"#, 2), (#"[1,null,{"b":1},[],"x"]"#, 5), ("null", nil), ("7", nil),
       (#""x""#, nil), ("true", nil),
     ] as [(String, Int?)])
-  func listsAndSingleObjects(json: String, count: Int?) throws {
+  func aSingleObjectReadsAsAList(json: String, count: Int?) throws {
     #expect(try fields(json).objects("a")?.count == count)
   }
 
   @Test(arguments: [
-    "", "[]", "7", "null", "\"x\"", "{", "{\"a\":}", "{\"a\":1}}", "\u{0}", "<html></html>", "{'a':1}",
+    "", " ", "[]", "7", "null", "\"x\"", "{", "}", "{a:1}", "{\"a\"}", "{\"a\":}", "{\"a\":1}}", "{\"a\":1,}",
+    "{\"a\":1 \"b\":2}", "{\"a\":01}", "{\"a\":1.}", "{\"a\":.5}", "{\"a\":-}", "{\"a\":1e}", "{\"a\":+1}",
+    "{\"a\":tru}", "{\"a\":nul", "{\"a\":\"\n\"}", "{\"a\":\"", "{\"a\":\"\\", "{\"a\":[1,]}", "{\"a\":[1}",
+    "{\"a\":{}", "{}{}", "{} x", "{\"a\":NaN}", "\u{0}", "<html></html>", "{'a':1}", "{\"a\":'b'}",
     String(repeating: "{\"a\":", count: 100_000),
     String(repeating: "{\"a\":", count: 600) + "1" + String(repeating: "}", count: 600),
   ])
   func textThatIsNoObjectIsNil(json: String) {
     #expect(JSONFields(json.utf8) == nil)
+  }
+
+  @Test func escapesMissingFieldsAndRepeatedKeysAreRead() throws {
+    let text = #"""
+      {"t":"a\u00e9\n\/\ud83d\ude00","e":"","n":null,"f":1.5e3,"half":0.5,"o":{"x":[{"y":"z"}]},"a":["p",1,"q"],
+      "d":1,"d":2,"bad":"\ud83d","huge":1e400}
+      """#
+    let json = try #require(JSONFields(Array(text.utf8)))
+    #expect(json.document("t") == "aé\n/😀" && json.text("t") == nil, "a line break is in no identifier")
+    #expect(json.text("bad") == nil && json.integer("d") == 2)
+    #expect(!json.has("n") && !json.has("missing") && !json.has("e") && json.has("t"))
+    #expect(json.integer("huge") == nil && json.instant("huge") == nil && json.integer("f") == 1_500)
+    #expect(json.integer("half") == nil && json.instant("half") == Instant(microseconds: 500))
+    #expect(json.object("o") != nil && json.object("a") == nil)
+    #expect(json.texts("a") == ["p", nil, "q"] && json.texts("o") == nil)
   }
 
   @Test func invalidUTF8IsNoText() {

@@ -27,7 +27,7 @@ struct ProxyRulesTests {
     ("proxy.example.com:99999", "unusable HTTPS_PROXY"), ("://", "unusable HTTPS_PROXY"),
     ("socks5://me:secret@proxy.example.com", "unusable HTTPS_PROXY"),
   ])
-  func addresses(text: String, expected: String) {
+  func everyFormOfAProxysAddressIsRead(text: String, expected: String) {
     #expect(route(["HTTPS_PROXY": text]) == expected)
   }
 
@@ -44,7 +44,7 @@ struct ProxyRulesTests {
     ("example.com, apple.com", true), ("APPLE.COM", true), ("apple.com:443", true), ("apple.com:8443", false),
     ("ple.com", false), ("storekit", false), ("com.apple", false), (",", false), ("", false),
   ])
-  func exceptions(list: String, isDirect: Bool) {
+  func noProxyNamesHostsDomainsAndPorts(list: String, isDirect: Bool) {
     #expect((route(["HTTPS_PROXY": "a:1", "NO_PROXY": list]) == "direct") == isDirect)
     #expect((route(["HTTPS_PROXY": "a:1", "no_proxy": list]) == "direct") == isDirect)
   }

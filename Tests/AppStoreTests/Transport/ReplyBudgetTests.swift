@@ -79,8 +79,7 @@ import Testing
     _ read: @Sendable @escaping (HTTPReply) -> Int
   ) async throws -> [Int] {
     try await ScriptedServer.run(["/answer": [reply]]) { _, port in
-      let transport = HTTPTransport(
-        timeout: timeout, concurrency: count, proxies: .none, budget: budget)
+      let transport = HTTPTransport(timeout: timeout, concurrency: count, proxies: .none, budget: budget)
       let lengths = try await withThrowingTaskGroup(of: Int?.self) { group in
         for _ in 0..<count {
           group.addTask {

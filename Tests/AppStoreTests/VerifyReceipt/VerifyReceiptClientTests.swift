@@ -12,13 +12,12 @@ struct VerifyReceiptClientTests {
 
   // MARK: Requests
 
-  @Test func theRequestIsAppleS() async throws {
+  @Test func theRequestHasApplesForm() async throws {
     let (_, server) = try await ask(["/production": [.json(Self.genuine)]], secret: Secret("s3cr3t"))
     let request = try #require(server.requests.first)
     #expect(request.method == "POST" && request.path == "/production")
-    #expect(request.headers["Content-Type"] == ["application/json"])
+    #expect(request.headers["Content-Type"] == ["application/json"] && request.headers["Accept-Encoding"] == ["gzip"])
     #expect(request.headers["User-Agent"] == ["night-audit/9.9"])
-    #expect(request.headers["Accept-Encoding"] == ["gzip"])
     #expect(request.body == #"{"password":"s3cr3t","receipt-data":"\#(Self.payload)"}"#)
   }
 
@@ -39,12 +38,8 @@ struct VerifyReceiptClientTests {
     let (answer, server) = try await ask([
       "/production": [.json(#"{"status":21007}"#)], "/sandbox": [.json(Self.genuine)],
     ])
-    guard case .verified(let receipt) = answer.outcome else {
-      Issue.record("\(answer)")
-      return
-    }
-    #expect(receipt.environment == .sandbox)
-    #expect(answer.asked == [.production, .sandbox])
+    let receipt = try #require(answer.outcome.receipt)
+    #expect(receipt.environment == .sandbox && answer.asked == [.production, .sandbox])
     #expect(answer.appleStatus == 0 && answer.httpStatus == 200)
     #expect(server.requests.map(\.path) == ["/production", "/sandbox"])
     #expect(server.requests.first?.body == server.requests.last?.body)
@@ -61,9 +56,7 @@ struct VerifyReceiptClientTests {
   func environmentsThatReferToEachOtherAreAskedOnce(first: AppleHost) async throws {
     let (answer, server) = try await ask(
       ["/production": [.json(#"{"status":21007}"#)], "/sandbox": [.json(#"{"status":21008}"#)]], first: first)
-    #expect(answer.asked == [first, first.other])
-    #expect(server.requests.count == 2)
-    #expect(answer.reason == .appleError)
+    #expect(answer.asked == [first, first.other] && server.requests.count == 2 && answer.reason == .appleError)
   }
 
   /// A rate-limited environment is not waited for, and 21007 alone is no answer.
@@ -86,31 +79,17 @@ struct VerifyReceiptClientTests {
     let (answer, _) = try await ask([
       "/production": [.json(#"{"status":21007}"#)], "/sandbox": [.bytesThenEnd([])],
     ])
-    #expect(answer.reason == .unreachable)
+    #expect(answer.reason == .unreachable && answer.asked == [.production, .sandbox])
     #expect(answer.appleStatus == 21_007 && answer.httpStatus == nil)
-    #expect(answer.asked == [.production, .sandbox])
   }
 
   // MARK: Statuses
 
-  @Test(arguments: [
-    (21_003, ReceiptAnswer.Outcome.rejected), (21_010, .accountGone), (21_004, .fault(.sharedSecretRefused)),
-    (21_000, .fault(.requestRefused(code: 21_000))), (21_001, .review(status: 21_001)),
-  ])
-  func conclusiveStatusesHaveTheirOutcome(status: Int, outcome: ReceiptAnswer.Outcome) async throws {
+  @Test(arguments: [(21_003, CircuitBreaker.CallResult.success), (21_010, .success), (21_002, .failure)])
+  func anAnswerHasItsStatusAndItsHealth(status: Int, health: CircuitBreaker.CallResult) async throws {
     let (answer, server) = try await ask(["/production": [.json(#"{"status":\#(status)}"#)]])
-    #expect(answer.outcome == outcome)
     #expect(answer.appleStatus == status && answer.httpStatus == 200 && answer.asked == [.production])
-    #expect(answer.health == .success)
-    #expect(server.requests.count == 1)
-  }
-
-  @Test(arguments: [77, 21_002, 21_005, 21_008, 21_009, 21_100, 21_199])
-  func otherStatusesAreUnanswered(status: Int) async throws {
-    let (answer, server) = try await ask(["/production": [.json(#"{"status":\#(status)}"#)]])
-    #expect(answer.reason == .appleError)
-    #expect(answer.appleStatus == status && answer.health == .failure)
-    #expect(server.requests.count == 1)
+    #expect(answer.health == health && server.requests.count == 1)
   }
 
   // MARK: Damaged answers
@@ -152,9 +131,7 @@ struct VerifyReceiptClientTests {
   @Test func compressedAnswersAreRead() async throws {
     // gzip of {"status":21003}
     let gzip = try #require(Data(base64Encoded: "H4sIAAAAAAACA6tWKi5JLCktVrIyMjQwMK4FAI+xaO0QAAAA"))
-    let (answer, _) = try await ask([
-      "/production": [.http(200, gzip, headers: ["Content-Encoding": "gzip"])]
-    ])
+    let (answer, _) = try await ask(["/production": [.http(200, gzip, headers: ["Content-Encoding": "gzip"])]])
     #expect(answer.outcome == .rejected)
   }
 
@@ -194,10 +171,7 @@ struct VerifyReceiptClientTests {
 
   // MARK: Rate limits and connections
 
-  @Test(arguments: [
-    ("1795212120000", 120), ("1795212120", 120), ("120", 120), ("Fri, 20 Nov 2026 22:02:00 GMT", 120),
-    ("999999", 3_600),
-  ])
+  @Test(arguments: [("120", 120), ("999999", 3_600)])
   func retryAfterPausesTheGateOfTheEnvironment(header: String, seconds: Int64) async throws {
     let clock = StoppedClock()
     let production = RateGate(rate: nil, clock: clock.gateClock)
@@ -240,7 +214,7 @@ struct VerifyReceiptClientTests {
     }
   }
 
-  @Test func hundredsAtOnce() async throws {
+  @Test func concurrentRequestsShareTheirConnections() async throws {
     try await ScriptedServer.run(["/production": [.json(Self.genuine)]]) { server, port in
       let transport = HTTPTransport(concurrency: 64)
       let client = try Self.client(port: port, transport: transport)
@@ -300,11 +274,5 @@ struct VerifyReceiptClientTests {
       production: .init(url: try EndpointURL("\(scheme)://127.0.0.1:\(port)/production"), gate: gate),
       sandbox: .init(url: try EndpointURL("\(scheme)://127.0.0.1:\(port)/sandbox"), gate: sandboxGate),
       version: "9.9", now: { now })
-  }
-}
-
-extension ReceiptAnswer {
-  fileprivate var reason: Silence.Reason? {
-    if case .unanswered(let silence) = outcome { silence.reason } else { nil }
   }
 }

@@ -29,8 +29,7 @@ package struct HistoryAnswer: Hashable, Sendable {
   }
 
   package var health: CircuitBreaker.CallResult {
-    guard case .unanswered(let silence) = end else { return .success }
-    return CircuitBreaker.CallResult(silence)
+    if case .unanswered(let silence) = end { CircuitBreaker.CallResult(silence) } else { .success }
   }
 }
 

@@ -65,10 +65,7 @@ package struct NotificationAnswer: Hashable, Sendable {
   /// True if everything is rejected, and more than one: no single damage explains that.
   package var isDisbelieved: Bool {
     unverifiable.count > 1
-      && notifications.allSatisfy { notification in
-        if case .failure = notification.transaction { return true }
-        return false
-      }
+      && notifications.allSatisfy { if case .failure = $0.transaction { true } else { false } }
   }
   /// The token to continue from within the same window; nil: from its start.
   package var paginationToken: String?
@@ -81,8 +78,7 @@ package struct NotificationAnswer: Hashable, Sendable {
   }
 
   package var health: CircuitBreaker.CallResult {
-    guard case .unanswered(let silence) = end else { return .success }
-    return CircuitBreaker.CallResult(silence)
+    if case .unanswered(let silence) = end { CircuitBreaker.CallResult(silence) } else { .success }
   }
 }
 

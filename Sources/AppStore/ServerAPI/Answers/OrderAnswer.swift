@@ -14,11 +14,6 @@ package struct OrderAnswer: Hashable, Sendable {
   package var refused = 0
   package var trail = ServerAPITrail()
 
-  init(outcome: Outcome, trail: ServerAPITrail = ServerAPITrail()) {
-    self.outcome = outcome
-    self.trail = trail
-  }
-
   /// `status` is 0 for a known order and 1 for an unknown one, both with HTTP 200.
   static func read(
     _ result: Result<JSONFields, ServerAPIRefusal>, verifier: AnswerVerifier, trail: ServerAPITrail

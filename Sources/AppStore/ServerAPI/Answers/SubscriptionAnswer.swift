@@ -2,15 +2,7 @@ import Reconciliation
 
 /// The state of a customer's subscriptions in one app (Get All Subscription Statuses).
 package struct SubscriptionAnswer: Hashable, Sendable {
-  package enum Outcome: Hashable, Sendable {
-    case found([Subscription])
-    case notFound
-    case malformedId
-    /// 4040001: the customer's account no longer exists.
-    case accountGone
-    case unanswered(Silence)
-    case fault(AppleFault)
-  }
+  package typealias Outcome = LookupOutcome<[Subscription]>
 
   package struct Subscription: Hashable, Sendable {
     /// The subscription group, of which a customer has at most one active subscription.
@@ -27,33 +19,12 @@ package struct SubscriptionAnswer: Hashable, Sendable {
   package var refused = 0
   package var trail: ServerAPITrail
 
-  package var health: CircuitBreaker.CallResult {
-    guard case .unanswered(let silence) = outcome else { return .success }
-    return CircuitBreaker.CallResult(silence)
-  }
+  package var health: CircuitBreaker.CallResult { CircuitBreaker.CallResult(outcome.silence) }
 
   /// The reason why a missing subscription proves nothing: no answer, or rejected parts. Nil for a complete answer.
   package var silence: Silence? {
-    switch outcome {
-    case .unanswered(let silence): silence
-    case .found where refused > 0:
-      Silence(reason: .appleError, detail: "\(refused) subscriptions in the answer could not be verified")
-    case .found, .notFound, .malformedId, .accountGone, .fault: nil
-    }
-  }
-}
-
-extension SubscriptionAnswer.Outcome {
-  init(_ refusal: ServerAPIRefusal) {
-    switch refusal {
-    case .notFound: self = .notFound
-    case .accountGone: self = .accountGone
-    case .malformedId: self = .malformedId
-    case .revisionRefused, .windowExpired:
-      self = .unanswered(Silence(reason: .appleError, detail: "a paging error about an answer without pages"))
-    case .unanswered(let silence): self = .unanswered(silence)
-    case .fault(let fault): self = .fault(fault)
-    }
+    guard case .found = outcome, refused > 0 else { return outcome.silence }
+    return Silence(reason: .appleError, detail: "\(refused) subscriptions in the answer could not be verified")
   }
 }
 

@@ -1,28 +1,37 @@
 import Reconciliation
 
-/// The answer about one transaction ID. Every failure is a value; nothing is thrown.
-package struct TransactionAnswer: Hashable, Sendable {
-  package enum Outcome: Hashable, Sendable {
-    case found(AppleTransaction)
-    /// Neither environment has the ID for this app. Apple gives the same answer for IDs of other apps.
-    case notFound
-    case malformedId
-    /// 4040001: the customer's account no longer exists.
-    case accountGone
-    case unanswered(Silence)
-    case fault(AppleFault)
+/// Apple's answer about one ID. Every failure is a value; nothing is thrown.
+package enum LookupOutcome<Found: Hashable & Sendable>: Hashable, Sendable {
+  case found(Found)
+  /// No environment has the ID for this app. Apple gives the same answer for IDs of other apps.
+  case notFound
+  case malformedId
+  /// 4040001: the customer's account no longer exists.
+  case accountGone
+  case unanswered(Silence)
+  case fault(AppleFault)
+
+  init(_ refusal: ServerAPIRefusal) {
+    switch refusal {
+    case .notFound: self = .notFound
+    case .accountGone: self = .accountGone
+    case .malformedId: self = .malformedId
+    case .revisionRefused, .windowExpired:
+      self = .unanswered(Silence(reason: .appleError, detail: "a paging error about an answer without pages"))
+    case .unanswered(let silence): self = .unanswered(silence)
+    case .fault(let fault): self = .fault(fault)
+    }
   }
+
+  var silence: Silence? { if case .unanswered(let silence) = self { silence } else { nil } }
+}
+
+/// The answer about one transaction ID.
+package struct TransactionAnswer: Hashable, Sendable {
+  package typealias Outcome = LookupOutcome<AppleTransaction>
 
   package var outcome: Outcome
-  package var trail: ServerAPITrail
+  package var trail = ServerAPITrail()
 
-  package init(outcome: Outcome, trail: ServerAPITrail = ServerAPITrail()) {
-    self.outcome = outcome
-    self.trail = trail
-  }
-
-  package var health: CircuitBreaker.CallResult {
-    guard case .unanswered(let silence) = outcome else { return .success }
-    return CircuitBreaker.CallResult(silence)
-  }
+  package var health: CircuitBreaker.CallResult { CircuitBreaker.CallResult(outcome.silence) }
 }

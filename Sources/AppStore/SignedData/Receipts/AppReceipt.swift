@@ -12,7 +12,6 @@ package struct AppReceipt: Hashable, Sendable {
   package let transactions: [TransactionFact]
   /// The number of purchases without transaction ID or product ID, which become no facts.
   package let incompletePurchases: Int
-  package let validity: ValidityMode
 
   init(_ content: ReceiptContent) throws(SignedDataRefusal) {
     guard let name = content.environment else { throw .environmentUnknown(nil) }
@@ -26,11 +25,13 @@ package struct AppReceipt: Hashable, Sendable {
       TransactionFact($0, environment: environment, bundleId: bundleId, creationDate: creationDate)
     }
     incompletePurchases = content.purchases.count - transactions.count
-    validity = .atCreationDate
   }
 }
 
 extension AppleEnvironment {
+  /// True for data that a developer's machine signed. It has its own chain, so it is recognized before its signature.
+  var isOfDevelopers: Bool { self == .xcode || self == .localTesting }
+
   init?(receiptType: String) {
     switch receiptType {
     case "Production", "ProductionVPP": self = .production

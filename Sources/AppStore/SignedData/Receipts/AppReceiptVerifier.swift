@@ -26,10 +26,10 @@ package struct AppReceiptVerifier: Sendable {
 
   private func verify(_ container: ReceiptContainer) throws(SignedDataRefusal) -> AppReceipt {
     let content = Result { () throws(SignedDataRefusal) in try ReceiptContent(container.content) }
-    if case .success(let content) = content, let claimed = Self.developerEnvironment(content) {
-      let purchase = content.purchases.first
-      throw .notSignedByApple(
-        claimed, UnverifiedClaim(transactionId: purchase?.transactionId, productId: purchase?.productId))
+    if case .success(let content) = content,
+      let claimed = content.environment.flatMap(AppleEnvironment.init(receiptType:)), claimed.isOfDevelopers
+    {
+      throw .notSignedByApple(claimed)
     }
     let signer: ReceiptContainer.Signer
     switch container.signature {
@@ -39,20 +39,17 @@ package struct AppReceiptVerifier: Sendable {
     guard !roots.isEmpty else { throw .noRoots }
 
     let path = try self.path(container, signer)
-    let algorithm: Certificate.SignatureAlgorithm =
-      switch signer.digest {
-      case .sha1: .sha1WithRSAEncryption
-      case .sha256: .sha256WithRSAEncryption
-      }
     guard
-      path.leafKey.isValidSignature(signer.signature, for: container.content, signatureAlgorithm: algorithm)
+      path.leafKey.isValidSignature(signer.signature, for: container.content, signatureAlgorithm: signer.algorithm)
     else { throw .signatureMismatch }
 
-    let receipt = try AppReceipt(readable(content))
+    // Apple signed the payload, so an unreadable one is not a forgery.
+    let readable: Result<ReceiptContent, SignedDataRefusal> =
+      content.mapError { $0 == .payloadUnreadable ? .payloadIncomplete("readable content") : $0 }
+    let receipt = try AppReceipt(readable.get())
     guard path.covers(receipt.creationDate) else { throw .notValidAtSignedDate }
-    guard receipt.creationDate < Self.endOfSHA1 || !path.usesSHA1 && signer.digest == .sha256 else {
-      throw .digestTooWeak
-    }
+    let usesSHA1 = path.usesSHA1 || signer.algorithm == .sha1WithRSAEncryption
+    guard receipt.creationDate < Self.endOfSHA1 || !usesSHA1 else { throw .digestTooWeak }
     return receipt
   }
 
@@ -80,24 +77,5 @@ package struct AppReceiptVerifier: Sendable {
       }
     }
     throw refusal
-  }
-
-  // Apple signed the payload, so an unreadable one is not a forgery.
-  private func readable(
-    _ content: Result<ReceiptContent, SignedDataRefusal>
-  ) throws(SignedDataRefusal) -> ReceiptContent {
-    do throws(SignedDataRefusal) {
-      return try content.get()
-    } catch {
-      throw error == .payloadUnreadable ? .payloadIncomplete("readable content") : error
-    }
-  }
-
-  private static func developerEnvironment(_ content: ReceiptContent) -> AppleEnvironment? {
-    switch content.environment.flatMap(AppleEnvironment.init(receiptType:)) {
-    case .xcode: .xcode
-    case .localTesting: .localTesting
-    case .production, .sandbox, nil: nil
-    }
   }
 }

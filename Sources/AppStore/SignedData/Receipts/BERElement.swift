@@ -19,19 +19,6 @@ struct BERElement: Sendable {
   /// The identifier of a constructed context-specific element, `[number]` in ASN.1.
   static func context(_ number: UInt8) -> UInt8 { 0xA0 | number }
 
-  /// Parses the only element of `bytes`; nil if there is none, if it is malformed, or if more follows.
-  init?(_ bytes: ArraySlice<UInt8>) {
-    var reader = BERReader(bytes)
-    guard let element = reader.next(), reader.isAtEnd else { return nil }
-    self = element
-  }
-
-  fileprivate init(identifier: UInt8, encoded: ArraySlice<UInt8>, content: ArraySlice<UInt8>) {
-    self.identifier = identifier
-    self.encoded = encoded
-    self.content = content
-  }
-
   var children: BERReader { BERReader(content) }
 
   /// The bytes of an octet string, joined if it is constructed (X.690 section 8.7).
@@ -50,6 +37,15 @@ struct BERElement: Sendable {
   var integerValue: Int64? {
     guard identifier == Self.integer, let first = content.first, content.count <= 8 else { return nil }
     return content.reduce(Int64(Int8(bitPattern: first)) >> 8) { $0 << 8 | Int64($1) }
+  }
+}
+
+extension BERElement {
+  /// Parses the only element of `bytes`; nil if there is none, if it is malformed, or if more follows.
+  init?(_ bytes: ArraySlice<UInt8>) {
+    var reader = BERReader(bytes)
+    guard let element = reader.next(), reader.isAtEnd else { return nil }
+    self = element
   }
 }
 

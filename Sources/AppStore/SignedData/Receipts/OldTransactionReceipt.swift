@@ -1,34 +1,17 @@
 import Reconciliation
 
 /// The receipt of one purchase as iOS 6 made it: a property list whose `purchase-info` is a property list in turn.
-///
-/// Its content is a claim: its signature is not checked, and Apple is asked about it.
-package struct OldTransactionReceipt: Hashable, Sendable {
-  /// `transaction-id` of the inner list.
-  package let transactionId: String
-  /// `product-id` of the inner list.
-  package let productId: String
-  /// `bid` of the inner list.
-  package let bundleId: String?
+/// Its signature is not checked, because Apple is asked about it.
+struct OldTransactionReceipt {
+  let transactionId: String
+  let productId: String
+  let bundleId: String?
 
-  /// Reads both lists.
-  package static func parse(base64 text: String) -> Result<OldTransactionReceipt, SignedDataRefusal> {
-    Result { () throws(SignedDataRefusal) in
-      guard text.utf8.count <= DecodingLimits.receiptLength else { throw .tooLarge }
-      guard let bytes = Base64Text.decodeReceipt(text.utf8) else { throw .payloadUnreadable }
-      return try OldTransactionReceipt(bytes)
-    }
-  }
-
-  /// Reads both lists of a receipt's bytes.
   init(_ bytes: [UInt8]) throws(SignedDataRefusal) {
-    guard let outer = OldPropertyList.parse(bytes) else { throw .payloadUnreadable }
-    guard let text = outer["purchase-info"] else { throw .payloadUnreadable }
-    guard let purchaseInfo = Base64Text.decodeReceipt(text.utf8), let inner = OldPropertyList.parse(purchaseInfo) else {
-      throw .payloadUnreadable
-    }
-    guard let transactionId = plainText(inner["transaction-id"]) else { throw .payloadUnreadable }
-    guard let productId = plainText(inner["product-id"]) else { throw .payloadUnreadable }
+    guard let text = OldPropertyList.parse(bytes)?["purchase-info"],
+      let inner = Base64Text.decodeReceipt(text.utf8).flatMap(OldPropertyList.parse),
+      let transactionId = plainText(inner["transaction-id"]), let productId = plainText(inner["product-id"])
+    else { throw .payloadUnreadable }
     self.transactionId = transactionId
     self.productId = productId
     bundleId = plainText(inner["bid"])
@@ -38,7 +21,7 @@ package struct OldTransactionReceipt: Hashable, Sendable {
 /// The text form of property lists that came before XML (Apple, Old-Style ASCII Property Lists), with texts as the only
 /// kind of value: `{ "name" = "value"; other = value; }`.
 enum OldPropertyList {
-  /// The list's entries; nil if it is none, or longer than any of Apple's. Of a name that comes twice the last value counts.
+  /// The list's entries; nil if it is none, or longer than any of Apple's. The last of equal names counts.
   static func parse(_ bytes: [UInt8]) -> [String: String]? {
     var scanner = Scanner(rest: bytes[...])
     guard scanner.take("{") else { return nil }
@@ -69,9 +52,7 @@ enum OldPropertyList {
     }
 
     /// A text in quotation marks, or a bare word.
-    mutating func text() -> String? {
-      take("\"") ? quoted() : word()
-    }
+    mutating func text() -> String? { take("\"") ? quoted() : word() }
 
     private mutating func quoted() -> String? {
       var bytes: [UInt8] = []
@@ -93,9 +74,7 @@ enum OldPropertyList {
       return word.isEmpty ? nil : String(decoding: word, as: UTF8.self)
     }
 
-    private mutating func skipWhitespace() {
-      rest = rest.drop { $0 == 0x20 || (0x09...0x0D).contains($0) }
-    }
+    private mutating func skipWhitespace() { rest = rest.drop(while: isBlank) }
 
     private static func isWordCharacter(_ character: UInt8) -> Bool {
       switch Unicode.Scalar(character) {

@@ -77,7 +77,7 @@ private struct RFC3339Reader {
   }
 
   private mutating func digit() -> Int? {
-    guard let first = rest.first, (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(first) else { return nil }
+    guard let first = rest.first, isDigit(first) else { return nil }
     rest.removeFirst()
     return Int(first - UInt8(ascii: "0"))
   }

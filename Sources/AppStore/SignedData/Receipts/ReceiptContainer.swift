@@ -1,4 +1,3 @@
-import SwiftASN1
 import X509
 
 /// The CMS `SignedData` of an app receipt (RFC 5652 section 5), reduced to Apple's form. It has one signer, no signed
@@ -16,13 +15,8 @@ struct ReceiptContainer: Sendable {
   struct Signer: Sendable {
     /// The content of an INTEGER: a leading zero byte if the next byte has its high bit set (X.690, 8.3).
     let serialNumber: ArraySlice<UInt8>
-    let digest: Digest
+    let algorithm: Certificate.SignatureAlgorithm
     let signature: ArraySlice<UInt8>
-  }
-
-  enum Digest: Sendable {
-    case sha1
-    case sha256
   }
 
   init(_ bytes: [UInt8]) throws(SignedDataRefusal) {
@@ -89,15 +83,16 @@ extension ReceiptContainer.Signature {
     guard let algorithm = Self.algorithm(fields.next(BERElement.sequence)),
       let signature = fields.next(BERElement.octetString, BERElement.constructedOctetString)?.octets()
     else { throw .payloadUnreadable }
-    let knownDigest: ReceiptContainer.Digest? =
-      digest.elementsEqual(Self.sha256) ? .sha256 : digest.elementsEqual(Self.sha1) ? .sha1 : nil
+    let known: Certificate.SignatureAlgorithm? =
+      digest.elementsEqual(Self.sha256)
+      ? .sha256WithRSAEncryption : digest.elementsEqual(Self.sha1) ? .sha1WithRSAEncryption : nil
     if signedAttributes != nil {
       self = .unsupported("signed attributes")
     } else if !Self.rsa.contains(where: algorithm.elementsEqual) {
       self = .unsupported("unknown signature algorithm")
-    } else if let knownDigest {
+    } else if let known {
       self = .supported(
-        ReceiptContainer.Signer(serialNumber: serialNumber.content, digest: knownDigest, signature: signature))
+        ReceiptContainer.Signer(serialNumber: serialNumber.content, algorithm: known, signature: signature))
     } else {
       self = .unsupported("unknown digest")
     }

@@ -153,8 +153,7 @@ struct RareEncoding {
     let algorithm = TestASN1.sequence(
       TestASN1.identifier([0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x02, 0x01]),
       TestASN1.identifier([0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x03, 0x01, 0x07]))
-    return TestASN1.sequence(
-      algorithm, TestASN1.element(0x03, [0] + Array(key.publicKey.compressedRepresentation)))
+    return TestASN1.sequence(algorithm, TestASN1.element(0x03, [0] + Array(key.publicKey.compressedRepresentation)))
   }
 
   private mutating func extensions(_ role: Role, _ key: RareKey, _ issuer: RareKey) -> [UInt8] {
@@ -228,29 +227,10 @@ struct RareEncoding {
     var certificates = [leaf.der, intermediate.der, root.der].shuffled(using: &random)
     if random.oneIn(4) { certificates.append(certificates[0]) }
     if isForbidden, random.oneIn(6) { certificates.append(TestASN1.element(0xA1, TestASN1.integer(1))) }
-    let bytes = container(content, digest, certificates, signer)
+    let cut = random.oneIn(3) ? random.number(0...content.count) : nil
+    let bytes = TestAppReceipt.container(
+      content, digest: digest, certificates: certificates, signers: [signer], cut: cut)
     return Payload(root: root.der, text: base64(bytes))
-  }
-
-  private mutating func container(
-    _ content: [UInt8], _ digest: [UInt8], _ certificates: [[UInt8]], _ signer: [UInt8]
-  ) -> [UInt8] {
-    let signedData = TestASN1.identifier([0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x07, 0x02])
-    let plainData = TestASN1.identifier([0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x07, 0x01])
-    let chain = TestASN1.element(0xA0, certificates.flatMap(\.self))
-    guard random.oneIn(3) else {
-      let encapsulated = TestASN1.sequence(plainData, TestASN1.element(0xA0, TestASN1.octets(content)))
-      let body = TestASN1.sequence(
-        TestASN1.integer(1), TestASN1.set([digest]), encapsulated, chain, TestASN1.set([signer]))
-      return TestASN1.sequence(signedData, TestASN1.element(0xA0, body))
-    }
-    let cut = random.number(0...content.count)
-    let pieces = TestASN1.octets(Array(content[..<cut])) + TestASN1.octets(Array(content[cut...]))
-    let encapsulated = TestASN1.indefinite(
-      0x30, plainData + TestASN1.indefinite(0xA0, TestASN1.indefinite(0x24, pieces)))
-    let body = TestASN1.indefinite(
-      0x30, TestASN1.integer(1) + TestASN1.set([digest]) + encapsulated + chain + TestASN1.set([signer]))
-    return TestASN1.indefinite(0x30, signedData + TestASN1.indefinite(0xA0, body))
   }
 
   /// Base64 in lines, without padding, or URL-safe.

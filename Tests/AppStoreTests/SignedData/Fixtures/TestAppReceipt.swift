@@ -122,7 +122,9 @@ struct TestAppReceipt {
         TestASN1.integer(1), TestASN1.sequence(leafName.serializedBytes), digestAlgorithm, signedAttributes,
         TestASN1.sequence(TestASN1.identifier(signatureAlgorithm), [0x05, 0x00]),
         TestASN1.octets(signature.rawRepresentation))
-      return container(content: wrapped, digestAlgorithm: digestAlgorithm, signer: signer)
+      return Self.container(
+        wrapped, digest: digestAlgorithm, certificates: certificates,
+        signers: Array(repeating: signer, count: signers), cut: encoding == .definite ? nil : wrapped.count / 2)
     }
   }
 
@@ -130,19 +132,20 @@ struct TestAppReceipt {
     get throws { Data(try bytes).base64EncodedString() }
   }
 
-  private func container(content: [UInt8], digestAlgorithm: [UInt8], signer: [UInt8]) -> [UInt8] {
+  /// The CMS container of a receipt; with `cut`, it has indefinite lengths, and its content is in two pieces.
+  static func container(
+    _ content: [UInt8], digest: [UInt8], certificates: [[UInt8]], signers: [[UInt8]], cut: Int?
+  ) -> [UInt8] {
     let signedData = TestASN1.identifier([0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x07, 0x02])
     let plainData = TestASN1.identifier([0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x07, 0x01])
-    let digests = TestASN1.set([digestAlgorithm])
+    let (digests, signers) = (TestASN1.set([digest]), TestASN1.set(signers))
     let chain = TestASN1.element(0xA0, certificates.flatMap(\.self))
-    let signers = TestASN1.set(Array(repeating: signer, count: signers))
-    guard encoding != .definite else {
+    guard let cut else {
       let encapsulated = TestASN1.sequence(plainData, TestASN1.element(0xA0, TestASN1.octets(content)))
       let body = TestASN1.sequence(TestASN1.integer(1), digests, encapsulated, chain, signers)
       return TestASN1.sequence(signedData, TestASN1.element(0xA0, body))
     }
-    let half = content.count / 2
-    let pieces = TestASN1.octets(Array(content[..<half])) + TestASN1.octets(Array(content[half...]))
+    let pieces = TestASN1.octets(Array(content[..<cut])) + TestASN1.octets(Array(content[cut...]))
     let octets = TestASN1.indefinite(0x24, pieces)
     let encapsulated = TestASN1.indefinite(0x30, plainData + TestASN1.indefinite(0xA0, octets))
     let body = TestASN1.indefinite(0x30, TestASN1.integer(1) + digests + encapsulated + chain + signers)

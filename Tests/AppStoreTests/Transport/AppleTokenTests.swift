@@ -1,31 +1,38 @@
-import AppStore
 import Crypto
 import Foundation
 import Reconciliation
 import Testing
 
-struct ServerAPITokenTests {
+@testable import AppStore
+
+struct AppleTokenTests {
   private static let now = Instant(seconds: 1_795_212_000)
 
-  @Test func tokensHaveTheRequiredClaims() async throws {
+  private static let issuer = "57246542-96fe-1a63-e053-0824d011072a"
+
+  /// A token of a team key names no app.
+  @Test(arguments: [("com.example.game", 300), (nil, 600)] as [(String?, Int64)])
+  func tokensHaveTheRequiredClaims(bundleId: String?, lifetime: Int64) async throws {
     let key = P256.Signing.PrivateKey()
-    let source = try ServerAPIToken(.test(key: key))
+    let source =
+      try bundleId == nil
+      ? AppleToken(
+        ConnectCredentials(issuerId: Self.issuer, keyId: "2X9R4HXF34", privateKeyPEM: Secret(key.pemRepresentation)))
+      : AppleToken(.test(key: key))
     let parts = try #require(await source.token(now: Self.now)).reveal().split(separator: ".").map(String.init)
     #expect(parts.count == 3)
-    let header = try fields(parts[0])
-    #expect(header as? [String: String] == ["alg": "ES256", "kid": "2X9R4HXF34", "typ": "JWT"])
+    #expect(try fields(parts[0]) as? [String: String] == ["alg": "ES256", "kid": "2X9R4HXF34", "typ": "JWT"])
     let claims = try fields(parts[1])
-    #expect(claims["iss"] as? String == "57246542-96fe-1a63-e053-0824d011072a")
-    #expect(claims["aud"] as? String == "appstoreconnect-v1" && claims["bid"] as? String == "com.example.game")
-    #expect(claims["iat"] as? Int64 == 1_795_212_000 && claims["exp"] as? Int64 == 1_795_212_300)
-    #expect(claims.count == 5)
+    #expect(claims["iss"] as? String == Self.issuer && claims["bid"] as? String == bundleId)
+    #expect(claims["aud"] as? String == "appstoreconnect-v1" && claims.count == (bundleId == nil ? 4 : 5))
+    #expect(claims["iat"] as? Int64 == 1_795_212_000 && claims["exp"] as? Int64 == 1_795_212_000 + lifetime)
     // The raw form: Apple would answer DER with 401.
     let signature = try P256.Signing.ECDSASignature(rawRepresentation: bytes(parts[2]))
     #expect(key.publicKey.isValidSignature(signature, for: Data("\(parts[0]).\(parts[1])".utf8)))
   }
 
   @Test func aTokenServesUntilShortlyBeforeItExpires() async throws {
-    let source = try ServerAPIToken(.test())
+    let source = try AppleToken(.test())
     let first = try #require(await source.token(now: Self.now))
     #expect(await source.token(now: Self.now + .seconds(1)) == first)
     #expect(await source.token(now: Self.now + .seconds(239)) == first)
@@ -35,13 +42,13 @@ struct ServerAPITokenTests {
   }
 
   @Test func aClockThatWasSetBackGetsANewToken() async throws {
-    let source = try ServerAPIToken(.test())
+    let source = try AppleToken(.test())
     let first = await source.token(now: Self.now)
     #expect(await source.token(now: Self.now - .seconds(1)) != first)
   }
 
   @Test func requestsThatStartTogetherShareOne() async throws {
-    let source = try ServerAPIToken(.test())
+    let source = try AppleToken(.test())
     let tokens = await withTaskGroup(of: Secret?.self) { group in
       for _ in 0..<100 { group.addTask { await source.token(now: Self.now) } }
       return await group.reduce(into: Set()) { $0.insert($1) }
@@ -52,11 +59,11 @@ struct ServerAPITokenTests {
   @Test func missingCredentialsAreNamedFirst() {
     var credentials = ServerAPICredentials.test()
     credentials.bundleId = ""
-    #expect(throws: ServerAPICredentialsError.bundleIdMissing) { try ServerAPIToken(credentials) }
+    #expect(throws: ServerAPICredentialsError.bundleIdMissing) { try AppleToken(credentials) }
     credentials.keyId = ""
-    #expect(throws: ServerAPICredentialsError.keyIdMissing) { try ServerAPIToken(credentials) }
+    #expect(throws: ServerAPICredentialsError.keyIdMissing) { try AppleToken(credentials) }
     credentials.issuerId = ""
-    #expect(throws: ServerAPICredentialsError.issuerIdMissing) { try ServerAPIToken(credentials) }
+    #expect(throws: ServerAPICredentialsError.issuerIdMissing) { try AppleToken(credentials) }
   }
 
   @Test(arguments: [
@@ -66,7 +73,7 @@ struct ServerAPITokenTests {
   func otherKeyTypesAreRejectedImmediately(pem: String) {
     var credentials = ServerAPICredentials.test()
     credentials.privateKeyPEM = Secret(pem)
-    #expect(throws: ServerAPICredentialsError.privateKeyUnreadable) { try ServerAPIToken(credentials) }
+    #expect(throws: ServerAPICredentialsError.privateKeyUnreadable) { try AppleToken(credentials) }
   }
 
   @Test func theKeyIsNeverPrinted() {
@@ -79,8 +86,7 @@ struct ServerAPITokenTests {
   }
 
   private func bytes(_ part: String) throws -> Data {
-    let standard = part.replacing("-", with: "+").replacing("_", with: "/")
-    return try #require(Data(base64Encoded: standard + String(repeating: "=", count: (4 - standard.count % 4) % 4)))
+    Data(try #require(Base64Text.decodeURLSafe(Array(part.utf8)[...])))
   }
 }
 

@@ -1,0 +1,33 @@
+import AppStore
+import Reconciliation
+
+// Named unlike the cases, because an enum cannot have a case and a property of one name.
+extension LookupOutcome {
+  var content: Found? { if case .found(let found) = self { found } else { nil } }
+}
+
+extension OrderAnswer.Outcome {
+  var transactions: [AppleTransaction]? { if case .found(let found) = self { found } else { nil } }
+}
+
+extension ReceiptAnswer.Outcome {
+  var receipt: VerifiedReceipt? { if case .verified(let receipt) = self { receipt } else { nil } }
+}
+
+extension ConnectAnswer.Outcome {
+  var report: ConnectAnswer.File? { if case .file(let file) = self { file } else { nil } }
+}
+
+extension OfflineJudgement {
+  var proof: GenuineProof? { if case .genuine(let proof) = self { proof } else { nil } }
+  var unproven: UnprovenClaim? { if case .claim(let claim) = self { claim } else { nil } }
+}
+
+extension TransactionAnswer {
+  var fact: TransactionFact? { outcome.content?.fact }
+  var reason: Silence.Reason? { if case .unanswered(let silence) = outcome { silence.reason } else { nil } }
+}
+
+extension ReceiptAnswer {
+  var reason: Silence.Reason? { if case .unanswered(let silence) = outcome { silence.reason } else { nil } }
+}
