@@ -4,7 +4,6 @@ import NIOHTTP1
 import Reconciliation
 
 /// A client for the report downloads of Apple's App Store Connect API.
-///
 /// It sends one request at a time and retries failures that can pass within minutes: a rejected token, a version that
 /// Apple names, a broken connection, a short rate limit. Other failures are left to the next night.
 package struct ConnectClient: Sendable {
@@ -18,7 +17,6 @@ package struct ConnectClient: Sendable {
   private let now: @Sendable () -> Instant
   private let wait: @Sendable (Span) async throws(CancellationError) -> Void
 
-  /// Throws if the credentials cannot work.
   /// - Parameter transport: must not decompress: the `Content-Encoding` of Apple's reports is not a registered one.
   package init(
     transport: HTTPTransport, url: EndpointURL, credentials: ConnectCredentials, version: String,

@@ -2,7 +2,6 @@
 /// of a monotonic clock.
 package struct CircuitBreaker: Sendable {
   package struct Policy: Hashable, Sendable {
-    /// The number of consecutive failures that opens the breaker.
     package var consecutiveFailures = 20
     package var window = 100
     /// The share of failures in a full window, 0 to 1, that opens the breaker.

@@ -40,7 +40,6 @@ package final class JWSVerifier: Sendable {
       renewalInfo: data?.document("signedRenewalInfo").map(verifyRenewalInfo))
   }
 
-  /// Verifies any signed document and detects its kind.
   package func verifyDocument(
     _ jws: String, channel: EvidenceChannel
   ) -> Result<SignedDocument, SignedDataRefusal> {

@@ -41,7 +41,6 @@ package struct SignedTransaction: Hashable, Sendable {
 }
 
 extension TransactionFact {
-  /// Records what Apple states about the next renewal of the subscription.
   mutating func take(_ renewal: SignedRenewalInfo) {
     gracePeriodExpiresDate = renewal.gracePeriodExpiresDate
     renewalDate = renewal.renewalDate
@@ -86,7 +85,6 @@ extension TransactionDetails {
 }
 
 extension AppleEnvironment {
-  /// Reads the `environment` field of a verified payload.
   init(signedIn payload: JSONFields) throws(SignedDataRefusal) {
     guard let name = payload.text("environment") else { throw .payloadIncomplete("environment") }
     guard let environment = AppleEnvironment(rawValue: name) else { throw .environmentUnknown(name) }

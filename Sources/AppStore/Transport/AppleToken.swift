@@ -22,9 +22,7 @@ package actor AppleToken {
   private var keys: JWTKeyCollection?
   private var current: (issuedAt: Instant, signing: Task<String, any Error>)?
 
-  private init(
-    issuerId: String, keyId: String, bundleId: String?, privateKey: ES256PrivateKey, lifetime: Span
-  ) {
+  private init(issuerId: String, keyId: String, bundleId: String?, privateKey: ES256PrivateKey, lifetime: Span) {
     self.issuerId = issuerId
     self.keyId = JWKIdentifier(string: keyId)
     self.bundleId = bundleId

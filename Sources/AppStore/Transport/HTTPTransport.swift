@@ -157,7 +157,6 @@ package struct HTTPTransport: Sendable {
 }
 
 extension HTTPTransport {
-  /// Returns the `Date` header of a server's answer, if there is one.
   package func date(at url: String, userAgent: String) async throws(CancellationError) -> Result<Instant?, HTTPFailure>
   {
     var request = HTTPClientRequest(url: url)

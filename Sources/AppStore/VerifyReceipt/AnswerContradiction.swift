@@ -30,7 +30,6 @@ extension AnswerContradiction: CustomStringConvertible {
 }
 
 extension VerifiedReceipt {
-  /// Returns the contradictions between this answer and the receipt.
   package func contradictions(with content: WrittenContent) -> [AnswerContradiction] {
     var found = contradictions
     if let written = content.environment, written != environment {

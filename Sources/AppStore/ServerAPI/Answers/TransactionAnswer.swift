@@ -26,7 +26,6 @@ package enum LookupOutcome<Found: Hashable & Sendable>: Hashable, Sendable {
   var silence: Silence? { if case .unanswered(let silence) = self { silence } else { nil } }
 }
 
-/// The answer about one transaction ID.
 package struct TransactionAnswer: Hashable, Sendable {
   package typealias Outcome = LookupOutcome<AppleTransaction>
 
