@@ -163,12 +163,12 @@ package struct TrailVerification: Sendable {
       let months = entry.id < released?.id ?? .min ? released?.content.before?.prefix(7) ?? "" : ""
       let segments = content.appended.filter { $0.table == table && $0.month >= months }
         .map { (entry: entry.id, segment: $0) }
-      let earlier = pieces.last?.columns == columns ? pieces.removeLast() : nil
-      if earlier == nil { start = mark }
-      pieces.append(
-        Piece(
-          condition: "\(key) > \(start) AND \(key) <= \(through) AND NOT (\(gone))", columns: columns,
-          segments: (earlier?.segments ?? []) + segments))
+      if pieces.last?.columns != columns {
+        pieces.append(Piece(condition: "", columns: columns, segments: []))
+        start = mark
+      }
+      pieces[pieces.count - 1].condition = "\(key) > \(start) AND \(key) <= \(through) AND NOT (\(gone))"
+      pieces[pieces.count - 1].segments += segments
       mark = through
     }
     return pieces
