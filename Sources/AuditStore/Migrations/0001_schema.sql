@@ -31,8 +31,8 @@ CREATE TABLE night_audit.runs (
 CREATE INDEX runs_as_of ON night_audit.runs (as_of);
 CREATE INDEX runs_publishing ON night_audit.runs (run_id) WHERE publication = 'publishing';
 
--- Sign-offs of a run's report, remarks, deliveries to targets (detail), and its removal. Append-only. The lines of one sign-off
--- have the change_id of the import that recorded them; undone names the sign-off that it takes back.
+-- Sign-offs of a run's report, remarks, deliveries to targets (detail), and that the run was forgotten. Append-only. The
+-- lines of one sign-off have the change_id of the import that recorded them; undoes names the sign-off that is taken back.
 CREATE TABLE night_audit.run_events (
   event_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   run_id uuid NOT NULL REFERENCES night_audit.runs ON DELETE CASCADE,
