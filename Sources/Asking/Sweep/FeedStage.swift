@@ -69,7 +69,8 @@ package struct FeedStage: Sendable {
           try await reading.waitForAll()
         }
       }
-      group.addTask { try await Task.sleep(until: deadline + .seconds(10), clock: .continuous) }
+      // A reading that begins after the deadline has this time too, to find and record what remains unread.
+      group.addTask { try await Task.sleep(until: max(deadline, .now) + .seconds(10), clock: .continuous) }
       group.addTask {
         try await stop.wait()
         try await Task.sleep(for: .milliseconds(2_500))

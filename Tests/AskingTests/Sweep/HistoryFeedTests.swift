@@ -169,6 +169,12 @@ import Testing
     #expect(try await shortCount(asOf) == 100)
   }
 
+  /// A night may come to the histories only some time after its deadline.
+  @Test func aReadingAfterItsDeadlineRequestsNothingAndMakesTheNightIncomplete() async throws {
+    #expect(try await read(["t1"], asOf, within: .seconds(-60)).isShort)
+    #expect(feed.apple.historyRequests.isEmpty)
+  }
+
   @Test func historiesAreReadInTheSameNightAfterAnOutage() async throws {
     let requests = Counter()
     var app = feed.apple.app()
