@@ -188,7 +188,10 @@ package struct RecheckStage: Sendable {
           case .waitLimit:
             group.cancelAll()
             continue
-          case nil: event = .drained
+          case nil:
+            // A cancelled loop has no tick, and would never wait again.
+            try Task.checkCancellation()
+            event = .drained
           }
         case .finish(let isContinuedByOthers):
           if isContinuedByOthers { state.values.withLock { $0.summary.isContinuedByOtherWorkers = true } }

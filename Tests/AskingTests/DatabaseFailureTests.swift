@@ -83,6 +83,21 @@ import Testing
     #expect(try await shop.rows("subject_id", from: parked) == ["com.example.game/7"])
   }
 
+  /// Asking ends at once, although the remaining questions wait for a rate limit.
+  @Test func answersThatCannotBeStoredEndTheAsking() async throws {
+    try await shop.orders(1...8)
+    var channel = ScriptedChannel(.found(1...8))
+    let turns = channel.turns
+    channel.beforeAnswer = { [shop] _ in
+      turns.shut(for: .seconds(600))
+      try? await shop.session.executeScript("ALTER TABLE night_audit.answers RENAME TO gone")
+    }
+    let channels = [channel]
+    let began = ContinuousClock.now
+    await #expect(throws: PostgresError.self) { try await shop.recheck(channels) }
+    #expect(.now - began < .seconds(30))
+  }
+
   @Test func twoRowsOfOneReceiptAreAskedAboutOnce() async throws {
     try await shop.fill(damaged: 0, genuine: 3)
     // A view that returns each row twice.
