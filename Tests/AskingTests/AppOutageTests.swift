@@ -63,6 +63,18 @@ import Testing
     #expect(try await shop.states() == ["pending never_checked 36", "unanswered apple_error 4", "verified 20"])
   }
 
+  /// Questions whose turn a 429 delays do not block others, and are not awaited at the deadline.
+  @Test func aRateLimitedAppDoesNotBlockOthers() async throws {
+    var channels = channels
+    let turns = channels[0].turns
+    channels[0].beforeAnswer = { _ in turns.shut(for: .seconds(600)) }
+    let began = ContinuousClock.now
+    let summary = try await shop.recheck(channels, limit: .seconds(4), gate: gate(failures: 0))
+    #expect(scripts[0].asked.count <= shop.settings.concurrency && scripts[1].asked.count == 20)
+    #expect(summary.outcomes == [.verified: 20 + scripts[0].asked.count] && summary.endedEarly != nil)
+    #expect(.now - began < .seconds(11))
+  }
+
   /// Questions that continue on a rate-limited side do not block others either.
   @Test func aRateLimitedSandboxDoesNotBlockOthers() async throws {
     let (game, channels) = answering(ChannelAnswer(.silent(.deferredByRateLimit)))

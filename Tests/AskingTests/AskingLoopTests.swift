@@ -206,6 +206,17 @@ import Testing
     #expect(script.actions(after: .ended(begun, .over)) == ["finish"])
   }
 
+  /// Checks that Apple was not asked about stay due, so that nothing is waited for.
+  @Test func theEndLeavesUnaskedChecks() {
+    var script = Transcript()
+    let quiet = check("quiet")
+    _ = script.ask([quiet])
+    _ = script.actions(after: .took([]))
+    #expect(script.actions(after: .ended(quiet, .waits(quiet, silent))) == ["wait"])
+    script.reasonToEnd = "deadline"
+    #expect(script.actions() == ["end deadline, 0 left", "finish"])
+  }
+
   /// Nothing is left that the deadline could end.
   @Test func aDeadlineAfterTheLastAnswerEndsNothing() {
     var script = Transcript()
