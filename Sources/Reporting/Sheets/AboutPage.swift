@@ -60,9 +60,8 @@ struct AboutPage {
       "Protection",
       "The sheets are protected without a password, against accidental changes. "
         + "Sorting and filtering are possible. Excel sorts only unlocked cells, so the cells of data sheets are unlocked. "
-        + "Columns that are not for your entries refuse them. If a number or a word is changed all the same, a control "
-        + "turns red and names the column. The hidden columns of this sheet hold a checksum of each column."
-    )
+        + "Columns that are not for your entries refuse them. If an ordered amount or an amount at stake is changed all "
+        + "the same, a control on the sheet Summary turns red.")
     row += 1
   }
 

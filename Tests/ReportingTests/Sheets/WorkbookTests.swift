@@ -295,8 +295,7 @@ struct WorkbookTests {
     }
     report.refunds = [refund("T1", try money(14_900_000_000, "IDR"))]
     try report.addDays()
-    // The sheet About has its numbers in hidden columns.
-    for sheet in try book(report).sheets where sheet.name != "About" {
+    for sheet in try book(report).sheets {
       for (number, row) in sheet.rows.enumerated() {
         for (letter, cell) in row where cell.format.hasPrefix("#,##0") {
           guard let value = cell.number else { continue }
@@ -443,6 +442,7 @@ struct WorkbookTests {
     report.summary.notAsked = ["Game": 2]
     let sheet = try book(report).sheet("About")
     #expect(sheet.row(named: "Lookback")?["B"]?.text == "120 days")
+    #expect(sheet.row(named: "Protection")?["B"]?.text?.hasSuffix("a control on the sheet Summary turns red.") == true)
     #expect(sheet.row(named: "Game")?["B"]?.text == "Partial refund")
     let unasked = sheet.row(named: "Orders without a receipt")?["B"]?.text
     #expect(unasked == report.summary.uncheckedOrderTexts.first && unasked?.contains("2 orders of Game ") == true)
