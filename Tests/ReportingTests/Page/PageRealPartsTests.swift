@@ -68,6 +68,8 @@ enum Browser {
                 page.goto(address)
                 page.emulate_media(media=medium, color_scheme=scheme)
                 page.evaluate("document.querySelectorAll('details').forEach(details => details.open = true)")
+                if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
+                    violations.add(f"{scheme} {width} {medium}: wider than the screen")
                 # On paper a finding is a row of a table, not a card.
                 if medium == "print" and page.evaluate("getComputedStyle(document.querySelector('#table')).display") != "table":
                     violations.add(f"{scheme} {width} {medium}: cards on paper")
@@ -89,6 +91,7 @@ enum Browser {
             for (const [label, text] of [["Order", "7f3d9c1e-5b2a-4c8d-9e6f-0a1b2c3d4e5f"], ["At stake", "1,234,567.00 CNY"],
                 ["Status", "acknowledged"], ["Owner", "payments-operations@example.com"], ["Due", "2026-11-30"]])
               row.querySelector(`[data-label="${label}"]`).textContent = text })""")
+        page.evaluate("document.querySelectorAll('details').forEach(details => details.open = true)")
         for width in [*range(360, 1401, 40), 833, 1279, 1391, 1392]:
             page.set_viewport_size({"width": width, "height": 900})
             if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
