@@ -137,7 +137,7 @@ struct ReportPage {
     var values: Values = [
       "movement": RollForwardTitles(summary, options), "roll": [counts] + amounts, "trends": Trend.all(summary.history),
     ]
-    if findings.open.unknown > 0 { values["unknown"] = findings.open.unknown }
+    if findings.open.unknown > 0 { values["unknown"] = grouped(findings.open.unknown) }
     return values
   }
 

@@ -144,10 +144,11 @@ struct ReportPageTests {
     var report = try SampleReport()
     for number in 0..<(ReportPage.shownFindings + 5) {
       var finding = Finding(kind: .orphanPayment, subject: .transaction(Identifier("T\(number)")), reason: "r")
-      finding.atStake = try money(Int64(number), "USD")
+      (finding.atStake, finding.isAmountAtRiskUnknown) = (try money(Int64(number), "USD"), true)
       report.report(ReportedFinding(finding, firstSeen: SampleReport.asOf))
     }
     let page = try report.file("report.html")
+    #expect(page.contains("<p class=\"warn\">2,005 of the open findings have no known amount"))
     #expect(page.contains("The worst 2,000 of 2,005 open findings; all are in findings.csv."))
     #expect(page.components(separatedBy: "<tr data-severity").count == ReportPage.shownFindings + 1)
     #expect(page.contains("data-stake=\"20.04\"") && !page.contains("data-stake=\"0.04\""))
