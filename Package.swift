@@ -129,7 +129,7 @@ let package = Package(
     .target(
       name: "Asking",
       dependencies: [
-        "AppStore", "AuditStore", "Postgres", "Reconciliation", "Run", "SalesStore", "Settings",
+        "AppStore", "AuditStore", "Postgres", "Reconciliation", "Run", "SalesStore", "Settings", "Streams",
         .product(name: "AsyncAlgorithms", package: "swift-async-algorithms"),
         .product(name: "Logging", package: "swift-log"),
       ], swiftSettings: strict),

@@ -191,7 +191,6 @@ struct AuditOptions: ParsableArguments {
     request.maxDuration = maxDuration
     return request
   }
-
 }
 
 /// Parses the values of options.
