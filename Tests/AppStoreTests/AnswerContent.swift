@@ -8,6 +8,7 @@ extension LookupOutcome {
 
 extension OrderAnswer.Outcome {
   var transactions: [AppleTransaction]? { if case .found(let found) = self { found } else { nil } }
+  var reason: Silence.Reason? { if case .unanswered(let silence) = self { silence.reason } else { nil } }
 }
 
 extension ReceiptAnswer.Outcome {
