@@ -162,6 +162,14 @@ import Testing
     #expect(try load(app + "audit: {systemicShare: 1}").digest != digest)
   }
 
+  /// The SHA-256 of the lines, calculated by another program. Another digest would mark a change that nobody made.
+  @Test func theDigestOfAConfigurationNeverChanges() throws {
+    #expect(try load(app).digest == "9894cb04b1d419dc2b888405236e3ba02818e3266587e05a904c524dededefbd")
+    #expect(
+      try load(app + "audit: {systemicShare: 0.5}").digest
+        == "ce6215885ba7a0075ca9fea3f1ab1fe1a5b56d7392364e2cc0332c77d96a17d3")
+  }
+
   @Test func amountsAreExact() throws {
     #expect(try load(app + "audit: {amountTolerance: 0.01}").amountToleranceMillionths == 10_000)
     #expect(try load(app + "audit: {amountTolerance: 2}").amountToleranceMillionths == 2_000_000)
