@@ -80,7 +80,7 @@ FAULTS = [
      "Sources/Auditing/Records/TransactionReference.swift", "isGenuine: receipt.state.isProof", "isGenuine: receipt.state.outcome != .rejected",
      "ClaimNightsTests"),
     ("an order is a duplicate before its own proof was answered",
-     "Sources/Reconciliation/Verdict/VerdictRule.swift", "if facts.awaitsAnswer {", "if false {", "OpenClaimsTests"),
+     "Sources/Reconciliation/Verdict/VerdictRule.swift", "if facts.awaitsAnswer(rules) {", "if false {", "OpenClaimsTests"),
     ("an accusation by one answer of Apple's is never asked about again",
      "Sources/Reconciliation/Dueness/Dueness.swift",
      "return check.isOffline ? nil : accusation(check, policy)", "return nil", "DuenessTests"),
