@@ -6,8 +6,8 @@ public struct PeriodClaim: Hashable, Sendable {
   public var date: Instant
   /// The time between the beginning of the period and the creation of the order.
   public var distance: Span
-  /// True if the order states the original ID after the end of the first period, for a later one that begins at `date`
-  /// or up to two windows after it. A claim on a period itself has a smaller distance and counts before it.
+  /// True if the order states the original ID near or after the end of the first period, for a later one that begins at
+  /// `date` or up to two windows after it. A claim on a period itself has a smaller distance and counts before it.
   public var isApproximate: Bool
 
   public init(orderId: Identifier, userId: Identifier, date: Instant, distance: Span, isApproximate: Bool = false) {
@@ -26,7 +26,8 @@ public struct PeriodClaim: Hashable, Sendable {
     else { return nil }
     self.init(orderId: orderId, userId: userId, date: date, distance: (date - createdAt).magnitude)
     let isFirst = period.originalTransactionId == period.transactionId
-    if isFirst, distance > rules.matchWindow, period.expiresDate.map({ $0 <= createdAt }) ?? false {
+    // The order of a renewal may precede the end of the first period by as much as its link allows.
+    if isFirst, distance > rules.matchWindow, period.expiresDate.map({ $0 - rules.matchWindow <= createdAt }) ?? false {
       (self.date, isApproximate) = (createdAt - rules.matchWindow, true)
     }
   }

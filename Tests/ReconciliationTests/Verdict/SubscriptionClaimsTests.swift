@@ -18,10 +18,12 @@ import Testing
     return TransactionRecord(contents)
   }
 
-  private func claim(_ orderId: Identifier, _ userId: Identifier, on number: Int64, month: Int64) -> PeriodClaim? {
+  private func claim(
+    _ orderId: Identifier, _ userId: Identifier, on number: Int64, month: Int64, after: Span = .minutes(5)
+  ) -> PeriodClaim? {
     PeriodClaim(
       on: period(number), product: "gold", orderId: orderId, userId: userId,
-      createdAt: start + .days(30 * (month - 1)) + .minutes(5), rules: rules)
+      createdAt: start + .days(30 * (month - 1)) + after, rules: rules)
   }
 
   @Test("Orders that state the original ID alone each claim the period near their creation")
@@ -33,6 +35,16 @@ import Testing
     #expect(neighbors["o1"]?.hasLaterOrder == true && neighbors["o2"]?.hasLaterOrder == true)
     #expect(neighbors["o3"]?.hasLaterOrder == false)
     #expect(neighbors.values.allSatisfy { $0.earlierUser == nil })
+  }
+
+  @Test("An order that states the original ID shortly before the first period ends claims the next one")
+  func renewedEarly() {
+    let first = claim("o1", "ann", on: 1, month: 1)
+    for (hours, isLater) in [(72, true), (1, true), (73, false)] as [(Int64, Bool)] {
+      let claims = [first, claim("o2", "ann", on: 1, month: 2, after: .hours(-hours))]
+      let neighbors = SubscriptionClaims(claims.compactMap(\.self), people: rules.people).neighbors
+      #expect((neighbors["o1"]?.hasLaterOrder ?? false) == isLater, "\(hours) hours")
+    }
   }
 
   @Test("Another person who states the original ID later continues the subscription; the owner beside does not")
