@@ -62,7 +62,8 @@ struct TimelineAssignment {
   ///   - begin: the place from which transactions are left.
   /// - Returns: the place from which transactions are left for the orders after the range.
   private mutating func pair(_ range: Range<Int>, before best: BestValues, begin: Int, tableLimit: Int) -> Int {
-    if range.count > 1, range.reduce(0, { $0 + reach[$1].count }) > tableLimit {
+    let pairCount = range.reduce(0) { $0 + reach[$1].count }
+    if range.count > 1, pairCount > tableLimit {
       let middle = range.lowerBound + range.count / 2
       var halfway = best
       for order in (middle..<range.upperBound).reversed() { add(order, to: &halfway) { _ in } }
@@ -71,6 +72,8 @@ struct TimelineAssignment {
     }
     var best = best
     var choices: [Choice] = []
+    // A growing array takes up to three times as much.
+    choices.reserveCapacity(pairCount)
     var ends: [Int] = []
     for order in range.reversed() {
       add(order, to: &best) { choices.append($0) }
