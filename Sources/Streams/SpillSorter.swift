@@ -42,63 +42,40 @@ public final class SpillSorter {
     let level: Int
     private(set) var count = 0
     private var position = 0
-    private(set) var head: UnsafeMutablePointer<UInt8>
-    private var capacity: Int
+    /// The key and content of the next record.
+    private(set) var head = UnsafeRawBufferPointer(start: nil, count: 0)
     private(set) var keyLength = 0
-    private(set) var contentLength = 0
     private var prefix: UInt64 = 0
 
-    init(_ file: TemporaryFile, level: Int = 0) {
-      (self.file, self.level, capacity) = (file, level, 512)
-      head = .allocate(capacity: capacity)
-    }
+    init(_ file: TemporaryFile, level: Int = 0) { (self.file, self.level) = (file, level) }
 
-    func close() {
-      file.close()
-      head.deallocate()
-    }
-
-    var key: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: head, count: keyLength) }
-    var content: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: head + keyLength, count: contentLength) }
+    var contentLength: Int { head.count - keyLength }
+    var key: UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: head[..<keyLength]) }
+    var content: UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: head[keyLength...]) }
 
     mutating func add(_ records: Int) { count += records }
 
-    mutating func rewind() {
-      Glibc.rewind(file.stream)
+    mutating func rewind() -> Bool {
       position = 0
+      return file.rewind()
     }
 
     mutating func advance() -> Bool? {
       if position == count { return false }
       position += 1
-      var lengths: (UInt32, UInt32) = (0, 0)
-      guard fread_unlocked(&lengths, 8, 1, file.stream) == 1 else { return lost() }
-      (keyLength, contentLength) = (Int(lengths.0), Int(lengths.1))
-      let length = keyLength + contentLength
-      if length > capacity {
-        head.deallocate()
-        capacity = 2 * length
-        head = .allocate(capacity: capacity)
-      }
-      guard fread_unlocked(head, 1, length, file.stream) == length else { return lost() }
+      guard let lengths = file.take(8)?.loadUnaligned(as: (UInt32, UInt32).self) else { return nil }
+      let length = Int(lengths.0) + Int(lengths.1)
+      guard let record = file.take(length) else { return nil }
+      head = UnsafeRawBufferPointer(start: record, count: length)
+      keyLength = Int(lengths.0)
       prefix = SpillSorter.prefix(key)
       return true
     }
 
-    // A truncated file sets no errno.
-    private func lost() -> Bool? {
-      if feof(file.stream) != 0 { errno = EIO }
-      return nil
-    }
-
     static func precedes(_ left: Run, _ right: Run) -> Bool {
       if left.prefix != right.prefix { return left.prefix < right.prefix }
-      var order = memcmp(left.head, right.head, min(left.keyLength, right.keyLength))
-      if order != 0 { return order < 0 }
-      if left.keyLength != right.keyLength { return left.keyLength < right.keyLength }
-      order = memcmp(
-        left.head + left.keyLength, right.head + right.keyLength, min(left.contentLength, right.contentLength))
-      return order == 0 ? left.contentLength < right.contentLength : order < 0
+      let order = SpillSorter.compare(left.key, right.key)
+      return order == 0 ? SpillSorter.compare(left.content, right.content) < 0 : order < 0
     }
   }
 
@@ -127,7 +104,7 @@ public final class SpillSorter {
   }
 
   deinit {
-    for run in runs { run.close() }
+    for run in runs { run.file.close() }
     arena.deallocate()
   }
 
@@ -219,8 +196,7 @@ public final class SpillSorter {
   private func rewind(_ indices: Range<Int>) throws(Failure) -> [Int] {
     var queue: [Int] = []
     for index in indices {
-      runs[index].rewind()
-      guard let isThere = runs[index].advance() else { throw failure() }
+      guard runs[index].rewind(), let isThere = runs[index].advance() else { throw failure() }
       if isThere { queue.append(index) }
     }
     for place in stride(from: queue.count / 2, through: 0, by: -1) { sink(place, in: &queue) }
@@ -271,16 +247,19 @@ public final class SpillSorter {
   }
 
   private func sortEntries() {
-    guard let base = arena.baseAddress else { return }
-    func compare(_ left: Range<Int>, _ right: Range<Int>) -> Int {
-      let order = memcmp(base + left.lowerBound, base + right.lowerBound, min(left.count, right.count))
-      return order == 0 ? left.count - right.count : Int(order)
-    }
+    let arena = UnsafeRawBufferPointer(arena)
+    func bytes(_ range: Range<Int>) -> UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: arena[range]) }
     entries.sort { left, right in
       if left.prefix != right.prefix { return left.prefix < right.prefix }
-      let order = compare(left.key, right.key)
-      return order == 0 ? compare(left.content, right.content) < 0 : order < 0
+      let order = Self.compare(bytes(left.key), bytes(right.key))
+      return order == 0 ? Self.compare(bytes(left.content), bytes(right.content)) < 0 : order < 0
     }
+  }
+
+  private static func compare(_ left: UnsafeRawBufferPointer, _ right: UnsafeRawBufferPointer) -> Int {
+    guard let start = left.baseAddress, let other = right.baseAddress else { return left.count - right.count }
+    let order = memcmp(start, other, min(left.count, right.count))
+    return order == 0 ? left.count - right.count : Int(order)
   }
 
   private func spill() throws(Failure) {
@@ -292,7 +271,7 @@ public final class SpillSorter {
     let isWritten = entries.allSatisfy {
       SpillSorter.write($0.keyLength, $0.contentLength, bytes($0.all), to: file)
     }
-    guard isWritten, fflush(file.stream) == 0 else { throw failure() }
+    guard isWritten, file.flush() else { throw failure() }
     runs[runs.count - 1].add(entries.count)
     newestKey = [UInt8](bytes(entries[entries.count - 1].key))
     entries.removeAll(keepingCapacity: true)
@@ -312,18 +291,17 @@ public final class SpillSorter {
       defer { if !isMerged { file.close() } }
       while let least = queue.first {
         let run = runs[least]
-        let bytes = UnsafeRawBufferPointer(start: run.head, count: run.keyLength + run.contentLength)
-        guard SpillSorter.write(UInt32(run.keyLength), UInt32(run.contentLength), bytes, to: file) else {
+        guard SpillSorter.write(UInt32(run.keyLength), UInt32(run.contentLength), run.head, to: file) else {
           throw failure()
         }
         try passFirst(of: &queue)
       }
-      guard fflush(file.stream) == 0 else { throw failure() }
+      guard file.flush() else { throw failure() }
       isMerged = true
       var merged = Run(file, level: level + 1)
       for run in runs[full] {
         merged.add(run.count)
-        run.close()
+        run.file.close()
       }
       runs.removeSubrange(full)
       runs.append(merged)
@@ -332,16 +310,15 @@ public final class SpillSorter {
   }
 
   private func openFile() throws(Failure) -> TemporaryFile {
-    guard let file = TemporaryFile(in: directory) else { throw failure() }
+    // A small buffer, because many such files are open at once.
+    guard let file = TemporaryFile(in: directory, bufferSize: 1 << 14) else { throw failure() }
     return file
   }
 
   private static func write(
     _ keyLength: UInt32, _ contentLength: UInt32, _ bytes: UnsafeRawBufferPointer, to file: TemporaryFile
   ) -> Bool {
-    var lengths = (keyLength, contentLength)
-    return fwrite_unlocked(&lengths, 8, 1, file.stream) == 1
-      && fwrite_unlocked(bytes.baseAddress, 1, bytes.count, file.stream) == bytes.count
+    file.append(keyLength) && file.append(contentLength) && file.append(bytes)
   }
 
   private func failure() -> Failure { Failure(directory: directory, code: errno) }

@@ -49,6 +49,19 @@ import Testing
     #expect(throws: SpillSorter.Failure.self) { while try sorter.next() != nil {} }
   }
 
+  @Test func recordsLongerThanTheBufferAreWhole() throws {
+    let records = [1, 100_000, 0, 16_384, 300_000, 65_532].map { [UInt8](repeating: UInt8($0 % 251), count: $0) }
+    let file = try SpillFile(directory: NSTemporaryDirectory())
+    for record in records { try file.add(record) }
+    for _ in 0..<2 {
+      try file.restart()
+      for record in records { #expect(try file.next().map { $0.elementsEqual(record) } == true) }
+      #expect(try file.next() == nil)
+    }
+    let keyed = records.enumerated().map { (key: [UInt8($0)], content: $1) }
+    #expect(try sorted(keyed.reversed(), budget: 1) == sorted(keyed, budget: 1 << 30))
+  }
+
   @Test(arguments: [0, 1, 2, 50, 2_000])
   func memoryAndDiskSortEqually(_ count: Int) throws {
     var generator = Generator(state: UInt64(count) + 7)
