@@ -1,49 +1,37 @@
-import Reconciliation
-
-/// A set of account tokens or links. It may report a member that was never inserted.
+/// A set of fingerprints of account tokens or links. It may report a member that was never inserted.
 ///
 /// A Bloom filter with one hash takes 512 kB for any number of members. A false positive costs a look-up, no result.
 struct BloomFilter {
-  private static let bitCount = 1 << 22
-  /// nil: any value may be in it.
-  private var words: [UInt64]?
-  private(set) var isEmpty = true
+  private static let bitCount: UInt64 = 1 << 22
+  private var words: [UInt64] = []
 
   /// Contains every value.
   static let all: BloomFilter = {
     var filter = BloomFilter()
-    (filter.words, filter.isEmpty) = (nil, false)
+    filter.words = Array(repeating: .max, count: wordCount)
     return filter
   }()
 
-  init() { words = [] }
+  private static let wordCount = Int(bitCount / 64)
 
-  mutating func insert(_ value: some Hashable) {
-    guard var words else { return }
-    self.words = nil
-    if isEmpty { words = Array(repeating: 0, count: Self.bitCount / 64) }
-    let bit = Self.bit(of: value)
-    words[bit / 64] |= 1 << UInt64(bit % 64)
-    (self.words, isEmpty) = (words, false)
+  var isEmpty: Bool { words.isEmpty }
+
+  mutating func insert(_ fingerprint: UInt64) {
+    if words.isEmpty { words = Array(repeating: 0, count: Self.wordCount) }
+    let bit = Self.bit(of: fingerprint)
+    words[Int(bit / 64)] |= 1 << (bit % 64)
   }
 
-  func mayContain(_ value: some Hashable) -> Bool {
-    if isEmpty { return false }
-    guard let words else { return true }
-    let bit = Self.bit(of: value)
-    return words[bit / 64] & 1 << UInt64(bit % 64) != 0
+  func mayContain(_ fingerprint: UInt64) -> Bool {
+    if words.isEmpty { return false }
+    let bit = Self.bit(of: fingerprint)
+    return words[Int(bit / 64)] & 1 << (bit % 64) != 0
   }
 
   mutating func formUnion(_ other: BloomFilter) {
     if other.isEmpty { return }
-    if isEmpty {
-      self = other
-    } else if let own = words, let others = other.words {
-      words = zip(own, others).map { $0 | $1 }
-    } else {
-      words = nil
-    }
+    words = words.isEmpty ? other.words : zip(words, other.words).map { $0 | $1 }
   }
 
-  private static func bit(of value: some Hashable) -> Int { Int(UInt(bitPattern: value.hashValue) % UInt(bitCount)) }
+  private static func bit(of fingerprint: UInt64) -> UInt64 { (fingerprint ^ fingerprint >> 32) % bitCount }
 }

@@ -118,7 +118,7 @@ struct Candidates {
     }
     if let token = record.linkingToken {
       let spelling = AccountToken.spelling(token)
-      if !isWithToken || withoutReceipt.mayContain(spelling) { links.append(.token(spelling)) }
+      if !isWithToken || withoutReceipt.mayContain(AccountToken.fingerprint(token)) { links.append(.token(spelling)) }
     }
     return links
   }

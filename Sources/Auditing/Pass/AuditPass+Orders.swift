@@ -57,7 +57,7 @@ extension AuditPass {
       if group.proofs.allSatisfy(\.contained.isEmpty), case .valid(let order) = group.row,
         let token = order.appAccountToken
       {
-        reading.tokens.insert(AccountToken.spelling(token))
+        reading.tokens.insert(AccountToken.fingerprint(token))
       }
       try writer.write(group)
       for row in repeated {
@@ -207,7 +207,7 @@ private struct GroupWriter: ~Copyable {
       }
     }
     if !hasPurchases, let token = order.appAccountToken {
-      reading.tokens.insert(AccountToken.spelling(token.text))
+      reading.tokens.insert(AccountToken.fingerprint(token))
     }
     if let named = order.transactionId, !isStatedIDUsed {
       record.clear()

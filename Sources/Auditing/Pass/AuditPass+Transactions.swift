@@ -173,7 +173,7 @@ struct OrderTransactionWriter: ~Copyable {
       sharedPurchases.isEmpty || !sharedPurchases.contains(transaction.payment.purchaseKey)
     else { return false }
     if !withoutReceipt.isEmpty, let token = transaction.payment.appAccountToken,
-      withoutReceipt.mayContain(AccountToken.spelling(token.text))
+      withoutReceipt.mayContain(AccountToken.fingerprint(token))
     {
       return false
     }
@@ -232,6 +232,14 @@ enum UnprovenLink: Hashable {
     }
   }
 
+  /// The member of a Bloom filter; a question about periods is looked up in none.
+  var fingerprint: UInt64 {
+    switch self {
+    case .token(let token): AccountToken.fingerprint(token)
+    case .subscription(let original), .periods(let original): original.withUTF8 { BorrowedText($0).fingerprint }
+    }
+  }
+
   init(key: [UInt8]) throws(RecordReader.Mismatch) {
     let text = String(decoding: key.dropFirst(), as: UTF8.self)
     switch key.first {
@@ -277,18 +285,16 @@ struct LinkableOrder {
     inGroup record: inout RecordReader, asked: BloomFilter = .all, _ body: (UnprovenLink, LinkableOrder) throws -> Void
   ) throws {
     guard let order = try BorrowedOrder(&record), try !record.flag() else { return }
-    let token = order.appAccountToken.map { UnprovenLink.token(AccountToken.spelling($0.text)) }
-    let subscription = order.transactionId.map { UnprovenLink.subscription($0.id) }
-    let links = (
-      token.flatMap { asked.mayContain($0) ? $0 : nil }, subscription.flatMap { asked.mayContain($0) ? $0 : nil }
-    )
-    if links.0 == nil, links.1 == nil { return }
+    let token = order.appAccountToken.flatMap { asked.mayContain(AccountToken.fingerprint($0)) ? $0 : nil }
+    let stated = order.transactionId.flatMap { asked.mayContain($0.fingerprint) ? $0 : nil }
+    if token == nil, stated == nil { return }
     var hasPurchases = false
     for _ in 0..<(try record.int()) where !hasPurchases {
       try WaitingProof(&record).forEachContained { _, _ in hasPurchases = true }
     }
-    if let link = links.0 { try body(link, LinkableOrder(order, hasPurchases: hasPurchases)) }
-    if let link = links.1 { try body(link, LinkableOrder(order, hasPurchases: hasPurchases)) }
+    let linkable = LinkableOrder(order, hasPurchases: hasPurchases)
+    if let token { try body(.token(AccountToken.spelling(token.text)), linkable) }
+    if let stated { try body(.subscription(stated.id), linkable) }
   }
 
   /// A stated ID links an order to the periods of its subscription.
@@ -389,7 +395,7 @@ final class LinkQuestions {
   }
 
   private func add(_ link: UnprovenLink) throws {
-    asked.insert(link)
+    asked.insert(link.fingerprint)
     try questions.add(key: link.key, content: record.content)
   }
 

@@ -62,9 +62,9 @@ struct RepeatedDeliveries {
 
   private static let defect = "delivery_id is not unique"
 
-  /// FNV-1a. Hash collisions are resolved by comparing the IDs.
+  /// Hash collisions are resolved by comparing the IDs.
   private static func hash(_ id: Identifier) -> [UInt8] {
-    let hash: UInt64 = id.bytes.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
+    let hash = id.withUTF8 { BorrowedText($0).fingerprint }
     return withUnsafeBytes(of: hash.bigEndian) { [UInt8]($0) }
   }
 }

@@ -40,6 +40,13 @@ public struct BorrowedText: Comparable {
     return BorrowedText(UnsafeRawBufferPointer(rebasing: bytes[start..<end]))
   }
 
+  /// A hash of the bytes (FNV-1a), the same in every process.
+  public var fingerprint: UInt64 { bytes.reduce(Self.fingerprintOfNothing, Self.fingerprint) }
+
+  static let fingerprintOfNothing: UInt64 = 0xCBF2_9CE4_8422_2325
+
+  static func fingerprint(_ before: UInt64, _ byte: UInt8) -> UInt64 { (before ^ UInt64(byte)) &* 0x100_0000_01B3 }
+
   public func isSame(as id: Identifier) -> Bool { id.withUTF8 { self == BorrowedText($0) } }
 
   /// Assumes that `other` is not longer.
