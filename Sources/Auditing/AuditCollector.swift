@@ -381,7 +381,7 @@ final class AuditCollector {
 
   private func spillUsers() throws {
     var sortingKey = RecordBytes()
-    for (key, line) in totals.takeUsers() {
+    try totals.takeUsers { key, line in
       record.clear()
       record.put(key.userId)
       record.put(key.currency.code)

@@ -101,6 +101,12 @@ public struct Totals: Sendable {
       self.productId = productId
       self.bundleId = bundleId
     }
+
+    // The other parts hardly differ among the points of a product.
+    public func hash(into hasher: inout Hasher) {
+      hasher.combine(productId)
+      hasher.combine(minorUnits)
+    }
   }
 
   public struct ProductKey: Hashable, Sendable {
@@ -114,6 +120,11 @@ public struct Totals: Sendable {
       self.productId = productId
       self.country = country
       self.currency = currency
+    }
+
+    public func hash(into hasher: inout Hasher) {
+      hasher.combine(productId)
+      hasher.combine(country)
     }
   }
 
@@ -162,12 +173,13 @@ public struct Totals: Sendable {
 
   public mutating func join(_ line: Line, of key: ProductKey) { products.add(line, to: key) }
 
-  /// Returns the lines of users and keeps none, to limit memory. The caller adds up lines of one user.
-  public mutating func takeUsers() -> TotalLines<UserKey> {
-    let taken = users
-    users = TotalLines()
-    for (key, line) in taken { takenUserSums[key.currency, default: 0] += line.ordered }
-    return taken
+  /// Passes the lines of users on and keeps none, to limit memory. The caller adds up lines of one user.
+  public mutating func takeUsers(_ body: (UserKey, Line) throws -> Void) rethrows {
+    for (key, line) in users {
+      takenUserSums[key.currency, default: 0] += line.ordered
+      try body(key, line)
+    }
+    users.removeAll()
   }
 
   public mutating func read(_ row: OrderRow) { ordersRead += 1 }
@@ -175,7 +187,10 @@ public struct Totals: Sendable {
   public mutating func read(_ order: BorrowedOrder) { ordersRead += 1 }
 
   public mutating func add(_ judgement: Judgement) {
-    for kind in Set(judgement.findings.map(\.kind)) { ordersByKind[kind.index] += 1 }
+    for (place, finding) in judgement.findings.enumerated()
+    where !judgement.findings[..<place].contains(where: { $0.kind == finding.kind }) {
+      ordersByKind[finding.kind.index] += 1
+    }
     switch judgement.row {
     case .bad: ordersByDisposition[judgement.disposition.index] += 1
     case .valid(let order):

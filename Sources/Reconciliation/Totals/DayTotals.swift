@@ -12,6 +12,8 @@ public struct DayTotals: Sendable {
       self.start = start
       self.end = end
     }
+
+    fileprivate func contains(_ instant: Instant) -> Bool { start <= instant && instant < end }
   }
 
   public struct Bucket: Hashable, Comparable, Sendable {
@@ -51,12 +53,15 @@ public struct DayTotals: Sendable {
   public typealias Sums = [Bucket: Sum]
 
   public let days: [Day]
-  private var counted: [[ByCurrency<Sum>]]
+  /// By day and disposition.
+  private var counted: [ByCurrency<Sum>]
+  /// The day of the last order, because orders mostly come in the order of time.
+  private var last = 0
 
   /// - Parameter days: oldest first, without overlap. Orders of other days are not counted.
   public init(days: [Day]) {
     self.days = days
-    counted = Array(repeating: Array(repeating: ByCurrency(), count: Disposition.allCases.count), count: days.count)
+    counted = Array(repeating: ByCurrency(), count: days.count * Disposition.allCases.count)
   }
 
   public mutating func add(_ judgement: Judgement) {
@@ -67,8 +72,11 @@ public struct DayTotals: Sendable {
   public mutating func add(_ sale: SettledSale) { add(sale.order.amount, .settled, createdAt: sale.order.createdAt) }
 
   private mutating func add(_ amount: Money, _ disposition: Disposition, createdAt: Instant) {
-    guard let index = index(of: createdAt) else { return }
-    counted[index][disposition.index][amount.currency, default: Sum()].add(amount)
+    if !(days.indices.contains(last) && days[last].contains(createdAt)) {
+      guard let index = index(of: createdAt) else { return }
+      last = index
+    }
+    counted[place(last, disposition)][amount.currency, default: Sum()].add(amount)
   }
 
   public mutating func join(_ other: DayTotals) {
@@ -78,15 +86,19 @@ public struct DayTotals: Sendable {
   }
 
   public mutating func join(_ sum: Sum, of bucket: Bucket, dayAt index: Int) {
-    counted[index][bucket.disposition.index][bucket.currency, default: Sum()].add(sum)
+    counted[place(index, bucket.disposition)][bucket.currency, default: Sum()].add(sum)
   }
 
-  public var sums: [Sums] { counted.map { Self.sums($0) } }
+  private func place(_ index: Int, _ disposition: Disposition) -> Int {
+    index * Disposition.allCases.count + disposition.index
+  }
 
-  private static func sums(_ day: [ByCurrency<Sum>]) -> Sums {
+  public var sums: [Sums] { days.indices.map(sums) }
+
+  private func sums(dayAt index: Int) -> Sums {
     var sums: Sums = [:]
     for disposition in Disposition.allCases {
-      for (currency, sum) in day[disposition.index].sorted {
+      for (currency, sum) in counted[place(index, disposition)].sorted {
         sums[Bucket(currency: currency, disposition: disposition)] = sum
       }
     }
@@ -94,7 +106,7 @@ public struct DayTotals: Sendable {
   }
 
   public func sums(of day: String) -> Sums? {
-    days.firstIndex { $0.name == day }.map { Self.sums(counted[$0]) }
+    days.firstIndex { $0.name == day }.map(sums)
   }
 
   private func index(of instant: Instant) -> Int? {
@@ -103,7 +115,7 @@ public struct DayTotals: Sendable {
       let middle = (low + high) / 2
       if days[middle].end <= instant { low = middle + 1 } else { high = middle }
     }
-    return low < days.count && days[low].start <= instant ? low : nil
+    return low < days.count && days[low].contains(instant) ? low : nil
   }
 }
 

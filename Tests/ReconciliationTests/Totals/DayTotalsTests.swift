@@ -50,8 +50,9 @@ import Testing
       let judgement = try judgement(id, Self.start, amount)
       totals.read(judgement.row)
       totals.add(judgement)
-      #expect(totals.takeUsers().map(\.value.ordered) == [Int128(amount)])
-      #expect(totals.takeUsers().isEmpty)
+      var taken: [Int128] = []
+      totals.takeUsers { taken.append($1.ordered) }
+      #expect(taken == [Int128(amount)] && totals.users.isEmpty)
     }
     #expect(!totals.control.isEmpty && totals.control.allSatisfy(\.isBalanced), "\(totals.control)")
   }

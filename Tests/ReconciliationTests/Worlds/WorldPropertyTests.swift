@@ -167,7 +167,7 @@ import Testing
       // Users that a part has handed over count like those that it keeps.
       var handingOver = Totals()
       for place in parts.indices {
-        if place > 0 { _ = parts[place].takeUsers() }
+        if place > 0 { parts[place].takeUsers { _, _ in } }
         handingOver.join(parts[place])
       }
       #expect(handingOver.control == outcome.totals.control)
