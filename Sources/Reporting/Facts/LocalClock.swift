@@ -7,22 +7,23 @@ import Reconciliation
 /// hundred.
 struct LocalClock {
   private let timeZone: TimeZone
-  private var quarter: Int64?
-  private var offset: Int64 = 0
-  private var offsets: [Int64: Int64] = [:]
+  /// Offsets by the last digits of the quarter, in a memory that dates of any century cannot fill. 85 days.
+  private var offsets: [(quarter: Int64, seconds: Int64)] = []
 
-  private static let rememberedQuarters = 20_000
+  private static let rememberedQuarters = 1 << 13
 
   init(timeZone: TimeZone) { self.timeZone = timeZone }
 
   mutating func localSeconds(_ instant: Instant) -> Int64 {
     let seconds = instant.seconds
     let quarter = seconds / 900
-    if quarter != self.quarter {
-      self.quarter = quarter
-      offset = offset(in: quarter, of: seconds)
+    if offsets.isEmpty { offsets = Array(repeating: (.min, 0), count: Self.rememberedQuarters) }
+    let place = Int(truncatingIfNeeded: quarter) & (Self.rememberedQuarters - 1)
+    if offsets[place].quarter != quarter {
+      let offset = timeZone.secondsFromGMT(for: Date(timeIntervalSince1970: Double(seconds)))
+      offsets[place] = (quarter, Int64(offset))
     }
-    return seconds + offset
+    return seconds + offsets[place].seconds
   }
 
   /// The local time, `2026-11-19 23:14:03`.
@@ -40,14 +41,5 @@ struct LocalClock {
       local.replaceSubrange(match.range, with: self.text(Instant(seconds: Int64(date.timeIntervalSince1970))))
     }
     return local
-  }
-
-  private mutating func offset(in quarter: Int64, of seconds: Int64) -> Int64 {
-    if let known = offsets[quarter] { return known }
-    let offset = Int64(timeZone.secondsFromGMT(for: Date(timeIntervalSince1970: Double(seconds))))
-    // Bad rows may have dates of any century, and must not fill the memory.
-    if offsets.count >= LocalClock.rememberedQuarters { offsets.removeAll(keepingCapacity: true) }
-    offsets[quarter] = offset
-    return offset
   }
 }

@@ -6,7 +6,8 @@ package struct ReportDimensions {
   private let apps: [String: String]
   private let onlyApp: String?
   private var clock: LocalClock
-  private var texts: [Int64: String] = [:]
+  /// Names of days, by the last digits of the day, in a memory that dates of any century cannot fill.
+  private var days: [(day: Int64, text: String)] = Array(repeating: (.min, ""), count: 1 << 10)
 
   package init(apps: [String: String], timeZone: TimeZone) {
     self.apps = apps
@@ -26,11 +27,8 @@ package struct ReportDimensions {
   /// The day in the zone, `2026-11-19`.
   package mutating func businessDay(of instant: Instant) -> String {
     let day = CivilTime(seconds: clock.localSeconds(instant)).day
-    if let known = texts[day] { return known }
-    let text = CivilDate(daysSince1970: day).text
-    // Invalid rows may have dates of any century.
-    if texts.count >= 4_096 { texts.removeAll(keepingCapacity: true) }
-    texts[day] = text
-    return text
+    let place = Int(truncatingIfNeeded: day) & (days.count - 1)
+    if days[place].day != day { days[place] = (day, CivilDate(daysSince1970: day).text) }
+    return days[place].text
   }
 }
