@@ -65,6 +65,7 @@ struct GroupReading: ~Copyable {
   }
 
   /// The current order if its one proof contains one transaction that it alone could own. Valid until `advance()`.
+  @inline(__always)
   func plain() throws -> (order: BorrowedOrder, proof: BorrowedProof, payment: BorrowedPayment)? {
     guard ends.count == 1 else { return nil }
     var reader = RecordReader(content)

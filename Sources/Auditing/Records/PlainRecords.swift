@@ -24,6 +24,7 @@ extension BorrowedOrder {
     record.put(refundBookedBy)
   }
 
+  @inline(__always)
   init?(_ record: inout RecordReader) throws(RecordReader.Mismatch) {
     guard try record.flag() else { return nil }
     let (orderId, userId) = (try record.borrowed(), try record.borrowed())
@@ -149,6 +150,7 @@ struct WaitingProof {
   let kind: ReceiptKind?
   private let contained: UnsafeRawBufferPointer
 
+  @inline(__always)
   init(_ record: inout RecordReader) throws(RecordReader.Mismatch) {
     receiptId = try record.borrowed()
     _ = try record.optionalBorrowed()
@@ -343,6 +345,7 @@ extension BorrowedPayment {
 
   /// - Parameter record: an encoded `OrderTransaction`.
   /// - Returns: nil if it is not a transaction, other orders could own it, or it has a refund request.
+  @inline(__always)
   init?(orderTransaction record: inout RecordReader) throws(RecordReader.Mismatch) {
     guard try record.flag() else { return nil }
     guard let environment = try record.word(of: Vocabularies.environment) else { throw RecordReader.Mismatch() }

@@ -58,7 +58,7 @@ extension Reason: ExpressibleByStringInterpolation {
       }
     }
 
-    public mutating func appendInterpolation<Value>(_ value: Value) { appendLiteral("\(value)") }
+    public mutating func appendInterpolation(_ value: some CustomStringConvertible) { appendLiteral(value.description) }
 
     public mutating func appendInterpolation(user id: Identifier) { parts.append(.user(id)) }
 
