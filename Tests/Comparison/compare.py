@@ -61,7 +61,7 @@ class Comparison:
         circumstance = CIRCUMSTANCES[seed % len(CIRCUMSTANCES)]
         shape = evaluate.SHAPES[seed // len(CIRCUMSTANCES) % len(evaluate.SHAPES)]
         name = f"world-{seed}"
-        if shape:
+        if shape is not evaluate.sample_shop:
             change = getattr(shapes, circumstance.__name__, lambda world: None)
             return evaluate.BuiltShop(self.evaluation, name, seed, shape, change), circumstance
         shop = evaluate.Shop(self.evaluation, name, seed, with_key=seed % 2 == 1)
