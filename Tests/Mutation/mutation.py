@@ -235,8 +235,8 @@ let settings: [SwiftSetting] = [.enableUpcomingFeature("ExistentialAny"), .enabl
 let package = Package(
   name: "mutation", dependencies: [.package({source})],
   targets: [
-    .target(name: "Reconciliation", dependencies: [.product(name: "HeapModule", package: "swift-collections"),
-      .product(name: "OrderedCollections", package: "swift-collections")], path: "Core", swiftSettings: settings),
+    .target(name: "Reconciliation", dependencies: [.product(name: "HeapModule", package: "swift-collections")],
+      path: "Core", swiftSettings: settings),
     .target(name: "TestSupport", path: "Support", swiftSettings: settings),
     .target(name: "SampleShops", dependencies: ["Reconciliation"], path: "Shops", swiftSettings: settings),
     .target(
