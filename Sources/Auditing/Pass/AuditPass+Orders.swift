@@ -142,6 +142,8 @@ private struct GroupWriter: ~Copyable {
   private var isPlain = false
   private var proofs = RecordBytes()
   private var proofCount = 0
+  /// The proofs of the current order, decoded in place.
+  private var views: [WaitingProof] = []
   private var record = RecordBytes()
 
   init(groups: SpillFile, references: Exchange.RecordSink) {
@@ -176,8 +178,12 @@ private struct GroupWriter: ~Copyable {
   /// Writes the group without decoding it. False, with nothing written, for an invalid order or an unanswered proof.
   mutating func writePlain(_ reading: inout OrdersReading) throws -> Bool {
     guard isPlain else { return false }
-    var answers = RecordReader(proofs.content)
-    for _ in 0..<proofCount where try !WaitingProof(&answers).isAnswered { return false }
+    views.removeAll(keepingCapacity: true)
+    var reader = RecordReader(proofs.content)
+    for _ in 0..<proofCount {
+      views.append(try WaitingProof(&reader))
+      if !views[views.count - 1].isAnswered { return false }
+    }
     record.clear()
     record.append(row.content)
     record.put(false)
@@ -190,9 +196,7 @@ private struct GroupWriter: ~Copyable {
     guard let order = try BorrowedOrder(&order) else { throw RecordReader.Mismatch() }
     reading.totals.add(order)
     var (isStatedIDUsed, hasPurchases) = (false, false)
-    var reader = RecordReader(proofs.content)
-    for _ in 0..<proofCount {
-      let proof = try WaitingProof(&reader)
+    for proof in views {
       try proof.forEachContained { _, _ in hasPurchases = true }
       if proof.proof.hasDefect { continue }
       try proof.forEachContained { environment, transactionId in

@@ -215,7 +215,9 @@ public struct TransactionRecord: Hashable, Sendable {
   /// True if it is a purchase of the product. The product ID of several Advanced Commerce items is their SKUs, with commas.
   public func isPurchase(of product: Identifier) -> Bool {
     self.productId == product
-      || self.productId.count > product.count && Self.items(self.productId.text).contains(product.text[...])
+      // Nearly every ID is of one product, and need not be split.
+      || self.productId.count > product.count && self.productId.withUTF8 { $0.contains(UInt8(ascii: ",")) }
+        && Self.items(self.productId.text).contains(product.text[...])
   }
 
   static func items(_ productId: String) -> [Substring] { productId.split(separator: ",") }
