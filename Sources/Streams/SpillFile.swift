@@ -84,7 +84,9 @@ struct TemporaryFile {
     guard let source = bytes.baseAddress else { return true }
     if state.pointee.buffer.count - state.pointee.end < bytes.count {
       guard flush() else { return false }
-      if state.pointee.buffer.count < bytes.count { return write(bytes) }
+      if state.pointee.buffer.count < bytes.count {
+        return file_write_all(state.pointee.descriptor, source, bytes.count) == 0
+      }
     }
     (state.pointee.buffer.baseAddress.unsafelyUnwrapped + state.pointee.end)
       .copyMemory(from: source, byteCount: bytes.count)
@@ -96,17 +98,7 @@ struct TemporaryFile {
 
   func flush() -> Bool {
     defer { state.pointee.end = 0 }
-    return write(UnsafeRawBufferPointer(rebasing: state.pointee.buffer[..<state.pointee.end]))
-  }
-
-  private func write(_ bytes: UnsafeRawBufferPointer) -> Bool {
-    var left = bytes
-    while !left.isEmpty {
-      let written = Glibc.write(state.pointee.descriptor, left.baseAddress, left.count)
-      if written < 0, errno != EINTR { return false }
-      left = UnsafeRawBufferPointer(rebasing: left[max(written, 0)...])
-    }
-    return true
+    return file_write_all(state.pointee.descriptor, state.pointee.buffer.baseAddress, state.pointee.end) == 0
   }
 
   /// Starts reading at the first byte.

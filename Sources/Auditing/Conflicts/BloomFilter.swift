@@ -6,11 +6,7 @@ struct BloomFilter {
   private var words: [UInt64] = []
 
   /// Contains every value.
-  static let all: BloomFilter = {
-    var filter = BloomFilter()
-    filter.words = Array(repeating: .max, count: wordCount)
-    return filter
-  }()
+  static let all = BloomFilter(words: Array(repeating: .max, count: wordCount))
 
   private static let wordCount = Int(bitCount / 64)
 
