@@ -15,6 +15,13 @@ public struct RecordBytes: ~Copyable {
 
   public var bytes: [UInt8] { [UInt8](content) }
 
+  /// The bytes of one record.
+  public static func bytes(_ write: (inout RecordBytes) -> Void) -> [UInt8] {
+    var record = RecordBytes()
+    write(&record)
+    return record.bytes
+  }
+
   public mutating func clear() { count = 0 }
 
   @inline(__always)

@@ -38,7 +38,9 @@ extension AuditPass {
       {
         first.clear()
         delivery.write(to: &first)
-        assert((try? sales.delivery(deliveries.front, asOf: asOf).record) == first.bytes, "it is no plain delivery")
+        assert(
+          (try? sales.delivery(deliveries.front, asOf: asOf)).map { RecordBytes.bytes($0.write(to:)) } == first.bytes,
+          "it is no plain delivery")
         try deliveries.skip()
         // Only after the next row is read is it certain that there is one delivery.
         if deliveries.nextKey != orderId {
@@ -180,11 +182,8 @@ extension AuditPass {
     let facts = OrderFacts.assembled(
       order, group, [try Delivery(from: &waiting)], transactions, nil, rules: plan.rules, open: open)
     let judgement = Judgement(judging: facts, rules: plan.rules)
-    var short = RecordBytes()
-    sale.writeJudgedOrder(to: &short)
-    var whole = RecordBytes()
-    JudgedOrder(judgement)?.write(to: &whole)
-    return sale.isConfirmed(by: judgement) && short.bytes == whole.bytes
+    return sale.isConfirmed(by: judgement)
+      && RecordBytes.bytes(sale.writeJudgedOrder) == RecordBytes.bytes { JudgedOrder(judgement)?.write(to: &$0) }
       && facts.claims.owned == transactions.claimable && facts.claims.lost.isEmpty
   }
 
@@ -276,12 +275,6 @@ extension SpillCursor<Matched> {
 }
 
 extension Delivery {
-  fileprivate var record: [UInt8] {
-    var record = RecordBytes()
-    write(to: &record)
-    return record.bytes
-  }
-
   fileprivate static func precedes(_ left: Delivery, _ right: Delivery) -> Bool {
     if left.deliveryId != right.deliveryId { return left.deliveryId < right.deliveryId }
     if left.deliveredAt != right.deliveredAt { return left.deliveredAt < right.deliveredAt }

@@ -109,23 +109,9 @@ extension AuditPass {
   }
 }
 
-extension OrderGroup {
-  fileprivate var record: [UInt8] {
-    var record = RecordBytes()
-    write(to: &record)
-    return record.bytes
-  }
-}
-
 extension OrderRow {
-  fileprivate var record: [UInt8] {
-    var record = RecordBytes()
-    write(to: &record)
-    return record.bytes
-  }
-
   static func sorted(_ rows: [OrderRow]) -> [OrderRow] {
-    rows.map { (bytes: $0.record, row: $0) }.sorted { precedes($0.bytes, $1.bytes) }.map(\.row)
+    rows.map { (bytes: RecordBytes.bytes($0.write(to:)), row: $0) }.sorted { precedes($0.bytes, $1.bytes) }.map(\.row)
   }
 
   /// Compares encoded rows with the same ID. A valid row precedes an invalid one because it begins with the greater
@@ -159,7 +145,9 @@ private struct GroupWriter: ~Copyable {
     if let order = try sales.plainOrder(orders.front) {
       isPlain = true
       order.write(to: &row)
-      assert((try? sales.order(orders.front, asOf: Instant(microseconds: 0)).record) == row.bytes, "it is no plain row")
+      assert(
+        (try? sales.order(orders.front, asOf: Instant(microseconds: 0))).map { RecordBytes.bytes($0.write(to:)) }
+          == row.bytes, "it is no plain row")
       try orders.skip()
     } else if let order = try orders.next() {
       isPlain = false
@@ -191,7 +179,7 @@ private struct GroupWriter: ~Copyable {
     record.append(proofs.content)
     record.put(false)
     try groups.add(record.content)
-    assert((try? group().record) == record.bytes, "it is no plain group")
+    assert((try? group()).map { RecordBytes.bytes($0.write(to:)) } == record.bytes, "it is no plain group")
     var order = RecordReader(row.content)
     guard let order = try BorrowedOrder(&order) else { throw RecordReader.Mismatch() }
     reading.totals.add(order)

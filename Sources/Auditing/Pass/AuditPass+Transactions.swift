@@ -198,9 +198,8 @@ struct OrderTransactionWriter: ~Copyable {
     guard candidates.claimants.count == 1, candidates.withOtherToken.isEmpty, candidates.affectedOrders.isEmpty else {
       return []
     }
-    var record = RecordBytes()
-    OrderTransaction.transaction(transaction, isClaimable: true, newestProof: candidates.newestProof).write(to: &record)
-    return record.bytes
+    return RecordBytes.bytes(
+      OrderTransaction.transaction(transaction, isClaimable: true, newestProof: candidates.newestProof).write(to:))
   }
 
   mutating func write(_ transaction: OrderTransaction, for orderId: Identifier) throws {
