@@ -90,9 +90,6 @@ package actor OpenSession {
     return opened
   }
 
-  private func forget(_ session: PostgresSession) async {
-    guard current === session else { return }
-    current = nil
-    await session.close()
-  }
+  /// Leaves a lost session. It closes with the last task that uses it, which then finds it lost, too.
+  private func forget(_ session: PostgresSession) { if current === session { current = nil } }
 }
