@@ -119,8 +119,14 @@ public struct Claimant: Sendable {
         fitness(of: record, rules: rules) == .eligible
       else { continue }
       let distance = (date - order.createdAt).magnitude
-      // Records are sorted by ID, so that a tie keeps the smaller one.
-      guard distance <= rules.matchWindow, nearest.map({ distance < $0.distance }) ?? true else { continue }
+      guard distance <= rules.matchWindow else { continue }
+      // Of several IDs of a period the stated one counts, else the smallest; records are sorted by ID.
+      if let nearest,
+        nearest.distance < distance
+          || nearest.distance == distance && (nearest.record.transactionId == id || record.transactionId != id)
+      {
+        continue
+      }
       nearest = (record, distance)
     }
     if let nearest { return nearest.record }

@@ -220,7 +220,7 @@ extension World {
 private struct WorldReferences {
   private let rules: Rules
   private var recordsByToken: [String: [TransactionRecord]] = [:]
-  /// Subscription periods, by each ID that refers to them.
+  /// Subscription periods, by original transaction ID and by the ID of the period.
   private var periodsById: [Identifier: [TransactionRecord]] = [:]
   private var statingOrders: [Identifier: [Order]] = [:]
   /// Orders for which a receipt with the transaction was sent.
@@ -236,8 +236,9 @@ private struct WorldReferences {
         recordsByToken[AccountToken.spelling(token), default: []].append(record)
       }
       guard record.expiresDate != nil else { continue }
-      let further = [record.originalTransactionId, record.webOrderLineItemId].compactMap(\.self)
-      for id in Set(record.keys.map(\.transactionId) + further) { periodsById[id, default: []].append(record) }
+      for id in Set([record.originalTransactionId, record.webOrderLineItemId].compactMap(\.self)) {
+        periodsById[id, default: []].append(record)
+      }
     }
     var orders: [Identifier: Order] = [:]
     for case .valid(let order) in world.orders {
@@ -270,7 +271,9 @@ private struct WorldReferences {
       {
         return true
       }
-      guard record.expiresDate != nil, let id = order.transactionId, record.transactionId != id else { return false }
+      guard record.expiresDate != nil, let id = order.transactionId,
+        !record.keys.contains(where: { $0.transactionId == id })
+      else { return false }
       return record.isReferred(by: id) && !isProvenInWindow(record)
     }
   }
