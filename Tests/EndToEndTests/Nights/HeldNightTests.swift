@@ -211,6 +211,8 @@ import Testing
       #expect(rehearsed.status == 4 && rehearsed.output.contains("WOULD BE HELD"), "\(rehearsed)")
       #expect(rehearsed.output.contains(cause), "\(rehearsed.output)")
       #expect(rehearsed.output.contains(#/[Ee]xamples?:? order /#), "\(rehearsed.output)")
+      // The copies have one report folder.
+      try? FileManager.default.removeItem(atPath: shop.reports + "/held")
       let held = try await shop.nightAudit("run", "--as-of", Rehearsal.asOf, environment: environment)
       #expect(held.status == 4 && held.output.contains(cause), "\(held)")
       #expect(try await shop.value("SELECT count(*) FROM night_audit.findings", conninfo: database) == "0")
