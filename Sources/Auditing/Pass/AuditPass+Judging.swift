@@ -304,7 +304,11 @@ extension OrderFacts {
   ) -> OrderFacts {
     var facts = OrderFacts(order, group, claimable: transactions.claimable, others: [], deliveries: deliveries)
     let claims = matched?.claims ?? Matching.uncontested(facts.claimant(rules), rules: rules)
-    let others = (matched?.contested ?? []) + transactions.others
+    var others = (matched?.contested ?? []) + transactions.others
+    // The purchases that the order owns, because its links to them decide what it would prefer.
+    others += claims.owned.filter { owned in
+      !transactions.claimable.contains { $0.isSame(as: owned) } && !others.contains { $0.isSame(as: owned) }
+    }
     if !others.isEmpty {
       facts = OrderFacts(order, group, claimable: transactions.claimable, others: others, deliveries: deliveries)
     }
