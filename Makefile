@@ -19,7 +19,7 @@ RELEASE = $(SWIFT) build -c release --static-swift-stdlib
 REAL_PARTS = LibreOffice|Recalculation|RealParts
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-real-parts real-parts-postgres real-parts-host real-parts-spark real-parts-citus test-package fuzz torture torture-proof mutation evaluate compare build install install-files deb sbom lint bench clean
+.PHONY: help demo test test-real-parts test-package fuzz torture torture-proof mutation evaluate compare build install install-files deb sbom lint bench clean
 
 help:
 	@echo 'make demo      two nights of a sample shop: installs what is missing, builds, runs, shows the reports;'
@@ -63,25 +63,15 @@ test-real-parts:
 	@Tests/Demo/requirements.sh real-parts
 	Tests/RealParts/libxlsxwriter.sh
 	$(SWIFT) build --build-tests
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target real-parts-host real-parts-postgres real-parts-spark real-parts-citus
+	Tests/RealParts/postgres.sh '$(SWIFT)'
+	Tests/RealParts/host.sh "$$($(SWIFT) build --show-bin-path)/night-audit"
+	Tests/RealParts/spark.sh "$$($(SWIFT) build --show-bin-path)"
+	Tests/RealParts/citus.sh "$$($(SWIFT) build --show-bin-path)"
 	.build/test-tools/bin/hadolint cron/Dockerfile
 	@$(MAKE) --no-print-directory sbom
 	.build/test-tools/bin/python3 Tests/RealParts/sbom.py night-audit.cdx.json
 	promtool check rules cron/night-audit-alerts.yaml
 	@Tests/Demo/test.sh $(SWIFT) --filter '$(REAL_PARTS)'
-
-# Two at once, because servers mostly wait: the first for a minute of cron.
-real-parts-host:
-	Tests/RealParts/host.sh "$$($(SWIFT) build --show-bin-path)/night-audit"
-
-real-parts-postgres:
-	Tests/RealParts/postgres.sh '$(SWIFT)'
-
-real-parts-spark:
-	Tests/RealParts/spark.sh "$$($(SWIFT) build --show-bin-path)"
-
-real-parts-citus:
-	Tests/RealParts/citus.sh "$$($(SWIFT) build --show-bin-path)"
 
 # Makes a release build, and tests its Debian package on a bare Debian 12 and in a container image.
 test-package: deb

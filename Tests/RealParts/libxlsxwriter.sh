@@ -59,13 +59,13 @@ build() {
     "$work/$name/lib" "$work/$name/include" >"$work/$name/lib/pkgconfig/xlsxwriter.pc"
 }
 
-# judge NAME: runs the module's tests, which are built once, with the library in $work/NAME.
+# judge NAME: runs the module's tests with the library in $work/NAME.
 judge() {
-  local scratch=$root/.build/real-parts/spreadsheet-newest
-  export PKG_CONFIG_PATH=$work/newest/lib/pkgconfig LD_LIBRARY_PATH=$work/$1/lib
+  local scratch=$root/.build/real-parts/spreadsheet-$1
+  export PKG_CONFIG_PATH=$work/$1/lib/pkgconfig LD_LIBRARY_PATH=$work/$1/lib
   swift build --build-tests --scratch-path "$scratch" --quiet
   ldd "$scratch"/debug/*.xctest | grep "$work/$1/lib/libxlsxwriter" || {
-    echo "the tests do not load the libxlsxwriter in $work/$1" >&2
+    echo "the tests are not linked with the libxlsxwriter in $work/$1" >&2
     return 1
   }
   swift test --skip-build --no-parallel --scratch-path "$scratch"
