@@ -65,7 +65,7 @@ struct RecheckFixture {
       connect: connect ?? self.connect, connectSales: self.connect)
   }
 
-  /// Opens sessions, of which one with this number loses the reply to the statement with `text`.
+  /// Opens sessions. The session with this number loses the reply to the statement with `text`.
   func connection(losing text: String, at number: Int, _ opened: Counter) async throws
     -> @Sendable () async throws -> PostgresSession
   {

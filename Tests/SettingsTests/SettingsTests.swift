@@ -162,7 +162,8 @@ import Testing
     #expect(try load(app + "audit: {systemicShare: 1}").digest != digest)
   }
 
-  /// The SHA-256 of the lines, calculated by another program. Another digest would mark a change that nobody made.
+  /// The SHA-256 of the lines, calculated by another program. Another digest would report a change of the
+  /// configuration after each upgrade.
   @Test func theDigestOfAConfigurationNeverChanges() throws {
     #expect(try load(app).digest == "9894cb04b1d419dc2b888405236e3ba02818e3266587e05a904c524dededefbd")
     #expect(

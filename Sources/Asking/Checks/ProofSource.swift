@@ -29,7 +29,7 @@ struct ProofFingerprint: Sendable {
   }
 }
 
-/// What the shop recorded about a proof and its order.
+/// The shop's record of a proof and its order.
 package struct ProofDescription: Sendable {
   package var orderId: Identifier?
   /// The app stated on the order.

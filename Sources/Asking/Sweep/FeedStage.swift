@@ -73,6 +73,7 @@ package struct FeedStage: Sendable {
       group.addTask { try await Task.sleep(until: max(deadline, .now) + .seconds(10), clock: .continuous) }
       group.addTask {
         try await stop.wait()
+        // Gives a page under way time to be stored after a signal.
         try await Task.sleep(for: .milliseconds(2_500))
       }
       // Cancels the remaining tasks: the waits, or requests that Apple does not answer.

@@ -64,7 +64,7 @@ extension Money {
 }
 
 extension Statement {
-  /// What is stated; nil if it is absent.
+  /// The stated content; nil if it is absent.
   func content<Content>() -> Content? where Value == Content? {
     switch self {
     case .absent: nil

@@ -10,7 +10,7 @@ struct PayloadComparison {
     case payload, bundle, transaction, product, token, quantity, amount, currency, status, createdLate, createdEarly,
       zone
 
-    /// What differs if the transactions of many rows do not agree with their orders.
+    /// The report if the transactions of many rows do not agree with their orders.
     struct Difference {
       let column: String
       let words: String
