@@ -8,12 +8,9 @@ extension Settings {
   func notChecked(_ coverage: [String: FeedCoverage]) -> [String: [FindingKind]] {
     var kinds: [String: [FindingKind]] = [:]
     for app in apps {
-      let channel: EvidenceChannel =
-        switch effectiveChannel(of: app) {
-        case .verifyReceipt: .verifyReceipt
-        case .auto, .serverApi: .serverApi
-        }
-      let unseen = channel.unseenKinds + (coverage[app.name]?.unseenKinds ?? [])
+      let ofChannel =
+        effectiveChannel(of: app) == .verifyReceipt ? FindingKind.allCases.filter { $0.has(.needsServerAPI) } : []
+      let unseen = ofChannel + (coverage[app.name]?.unseenKinds ?? [])
       if !unseen.isEmpty { kinds[app.name] = unseen }
     }
     return kinds

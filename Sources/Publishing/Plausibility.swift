@@ -94,7 +94,7 @@ package struct NightFigures: Sendable {
       badRows.add(finding.example(pseudonyms))
     }
     if wasOpen {
-      openBefore += finding.kind.closesWithoutTheShop ? 0 : 1
+      openBefore += finding.kind.has(.isClosedByApple) ? 0 : 1
       return
     }
     if let atStake = finding.atStake, finding.kind != .orphanPayment {
@@ -134,7 +134,7 @@ package struct NightFigures: Sendable {
 
   /// Findings that Apple's answers and corrected reports close do not count.
   package mutating func add(closing finding: Finding) {
-    guard !finding.kind.closesWithoutTheShop else { return }
+    guard !finding.kind.has(.isClosedByApple) else { return }
     openBefore += 1
     let pseudonyms = pseudonyms
     closing.add(finding.example(pseudonyms))
@@ -201,7 +201,7 @@ package enum HoldCause: Hashable, Sendable, CustomStringConvertible {
       "The lookback has \(now) deliveries, and had \(before) in the last complete night: check whether the view or "
         + "table deliveries still shows them all, and whether the delivery job has run." + Self.words(examples)
     case .findings(let kind, let sample, let total):
-      Self.subjects(kind, sample, of: total) + ": check \(kind.likelyCause)." + Self.words(sample.examples)
+      Self.subjects(kind, sample, of: total) + ": check \(kind.definition.likelyCause)." + Self.words(sample.examples)
     case .badRows(let sample, let total):
       "\(sample.count) of \(total) orders have rows that break the contract, in orders, receipts or deliveries: check "
         + "what changed in these views or tables; night-audit doctor names columns and types."
@@ -224,7 +224,7 @@ package enum HoldCause: Hashable, Sendable, CustomStringConvertible {
         + "with --accept." + Self.words(sample.examples)
     case .atStake(let currency, let kind, let new, let ordered, let examples):
       "\(currency.text(new)) \(currency) would newly be at stake, most of it with the finding “\(kind.title)”, and all "
-        + "orders of the lookback add up to \(currency.text(ordered)) \(currency): check \(kind.likelyCause)."
+        + "orders of the lookback add up to \(currency.text(ordered)) \(currency): check \(kind.definition.likelyCause)."
         + Self.words(examples)
     case .paidLate(let times):
       "\(times.late) of \(times.orders) paid orders were placed more than three days before their purchase: check whether "
@@ -236,59 +236,18 @@ package enum HoldCause: Hashable, Sendable, CustomStringConvertible {
   /// The rows with the finding. Payments and receipts without an order are no share of the orders.
   private static func subjects(_ kind: FindingKind, _ sample: NightFigures.Sample, of total: Int) -> String {
     let finding = "would newly have the finding “\(kind.title)”"
-    switch kind {
-    case .orphanDelivery: return "\(sample.count) of \(total) deliveries \(finding)"
-    case .orphanPayment, .unclaimedRedemption, .renewalWithoutOrder:
-      return "\(sample.count) payments \(finding), against \(total) orders"
-    case .signatureInvalid:
-      return "\(sample.count) orders, or customers with receipts without an order, \(finding), against \(total) orders"
-    case .unreportedByShop: return "\(sample.count) weeks of products \(finding), against \(total) orders"
-    default: return "\(sample.count) of \(total) orders \(finding)"
+    return switch kind.definition.subject {
+    case .order: "\(sample.count) of \(total) orders \(finding)"
+    case .delivery: "\(sample.count) of \(total) deliveries \(finding)"
+    case .transaction: "\(sample.count) payments \(finding), against \(total) orders"
+    case .receipt:
+      "\(sample.count) orders, or customers with receipts without an order, \(finding), against \(total) orders"
+    case .productWeek: "\(sample.count) weeks of products \(finding), against \(total) orders"
     }
   }
 
   private static func words(_ examples: [String]) -> String {
     examples.isEmpty ? "" : " For example " + examples.joined(separator: "; ")
-  }
-}
-
-extension FindingKind {
-  /// True if Apple's answers after an outage, or its corrected reports, close findings of this kind in any number.
-  fileprivate var closesWithoutTheShop: Bool { self == .stuckUnconfirmed || self == .unreportedByShop }
-
-  /// The first thing to check if many orders have the finding at once.
-  fileprivate var likelyCause: String {
-    switch self {
-    case .paidNotDelivered, .partlyDelivered:
-      "whether deliveries are loaded up to tonight, name the same orders, and count units as orders do"
-    case .deliveredNotPaid: "whether receipts are loaded up to tonight and name the same orders"
-    case .wrongUser:
-      "whether user_id of deliveries and of orders are IDs of the same kind, and app_account_token is that of each "
-        + "order's user"
-    case .productMismatch, .soldOutsideCatalogue, .unknownProduct: "whether product_id holds Apple's product IDs"
-    case .wrongBundle: "whether the view names the app of each order, and bundleId in the configuration is right"
-    case .signatureInvalid: "whether receipts are shown as the client sent them, and Apple's roots are installed"
-    case .sandboxDelivered, .environmentMislabelled: "whether the view shows orders of a test system"
-    case .deliveredTwice, .quantityMismatch:
-      "whether quantity counts the same unit in orders and deliveries: packs, or their contents"
-    case .orphanDelivery: "whether deliveries of other stores are left out, and order_id holds the IDs of orders"
-    case .amountMismatch: "whether amount is the total that the customer paid, in units of currency and not cents"
-    case .currencyMismatch: "whether currency is the currency of the payment"
-    case .orphanPayment, .unclaimedRedemption, .renewalWithoutOrder:
-      "whether the view shows all orders, subscriptions included, with their receipts or transaction IDs, and whether "
-        + "transaction_id is each order's own purchase and not the newest renewal of its subscription"
-    case .duplicateClaim, .chargedTwice, .boughtTwice, .transactionIdMismatch:
-      "whether transaction_id is the ID of each order's own purchase, and receipts belong to one order"
-    case .cancelledButPaid, .statusMismatch: "whether each status of the shop is mapped to the right word"
-    case .refundedStillDelivered, .deliveredAfterRefund, .refundReversedNotReinstated, .lapsedStillServed:
-      "whether revoked_at is set where goods were taken back or access ended"
-    case .partialRefund, .refundNotBooked, .refundOnlyHere: "whether refunds of the shop are mapped to status refunded"
-    case .familySharedSale, .restoredAsSale: "whether the view shows restored and family purchases as orders"
-    case .deliveredBeforePaid, .purchasePredatesOrder, .futureDated: "whether all times are in the same time zone"
-    case .accountTokenMissing: "whether the client sends account tokens"
-    case .unreportedByShop: "whether the view leaves out products or days"
-    case .stuckUnconfirmed, .badRow: "a few of them with night-audit explain"
-    }
   }
 }
 

@@ -42,7 +42,7 @@ extension CheckTable {
       WHERE c.order_id = f.order_id AND c.subject_kind = 'receipt'
       UNION SELECT 'receipt', f.receipt_id WHERE f.receipt_id IS NOT NULL
       UNION SELECT 'lookup', l.subject_id FROM night_audit.lookups l WHERE l.order_id = f.order_id) proof
-    WHERE f.kind IN (\(FindingKind.allCases.filter(\.accusesCustomer).map { "'\($0.rawValue)'" }.joined(separator: ", ")))
+    WHERE f.kind IN (\(FindingKind.allCases.filter { $0.has(.accusesCustomer) }.map { "'\($0.rawValue)'" }.joined(separator: ", ")))
     GROUP BY proof.subject_kind, proof.subject_id
     """
 

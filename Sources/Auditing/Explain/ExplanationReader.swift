@@ -51,7 +51,7 @@ struct ExplanationReader: ~Copyable {
       dispositionBecause: reasoning?.disposition ?? Self.badRow(judgement.row), payment: judgement.verdict?.name,
       paymentReason: judgement.verdict?.reason, rules: (reasoning?.steps ?? []).map { Explanation.Rule($0) },
       findings: try history(of: findings, group, deliveries), considered: [], transactions: transactions,
-      proofs: try proofs(group, isAccused: findings.contains(where: \.kind.accusesCustomer)),
+      proofs: try proofs(group, isAccused: findings.contains { $0.kind.has(.accusesCustomer) }),
       deliveries: sorted.map { Explanation.Delivery($0) }, events: [])
     let kinds = Set(findings.map(\.kind))
     explanation.considered = FindingKind.allCases.filter { !kinds.contains($0) }.compactMap { kind in

@@ -113,7 +113,7 @@ public struct Finding: Hashable, Sendable {
     if kind.action == .takeBack, action == .bookRefund {
       return "Book the refund of this period and leave the access: the subscription goes on."
     }
-    if kind.isOfRefund, kind.action == .takeBack, action == .look, subscriptionExpiresDate != nil {
+    if kind.has(.isAboutRefund), kind.action == .takeBack, action == .look, subscriptionExpiresDate != nil {
       return "Read the reason and the subscription's status before you take anything back."
     }
     if kind == .renewalWithoutOrder, severity == .major {

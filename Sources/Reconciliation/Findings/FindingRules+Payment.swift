@@ -296,7 +296,7 @@ extension FindingRules {
     }
     if !isActive { return }
     let isBooked = order.status != .verified || order.isChangedAfterAsOf || transaction.isRefundDoubtful
-    for index in found.indices where found[index].kind.isOfRefund && found[index].action == .takeBack {
+    for index in found.indices where found[index].kind.has(.isAboutRefund) && found[index].action == .takeBack {
       (found[index].action, found[index].units) = (isBooked ? .look : .bookRefund, nil)
     }
   }

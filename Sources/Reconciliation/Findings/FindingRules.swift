@@ -148,7 +148,7 @@ final class FindingRules {
   private func refundDate(of kind: FindingKind, on transaction: TransactionRecord?) -> Instant? {
     let owned = facts.claims.owned
     if kind == .refundReversedNotReinstated { return owned.compactMap(\.revocationWithdrawnDate).max() }
-    guard kind.isOfRefund else { return nil }
+    guard kind.has(.isAboutRefund) else { return nil }
     return transaction?.revocation?.date ?? owned.compactMap { $0.revocation?.date }.max()
   }
 

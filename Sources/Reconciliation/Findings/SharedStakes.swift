@@ -22,15 +22,11 @@ public struct SharedStakes {
 
   /// Adds the finding of an order, after all payments.
   public mutating func add(order finding: Finding) {
-    guard SharedStakes.accusing.contains(finding.kind), let date = finding.orderedAt, let sale = sale(of: finding),
+    guard finding.kind.has(.mayBePaidByOrphan), let date = finding.orderedAt, let sale = sale(of: finding),
       payments[sale] != nil
     else { return }
     orders[sale, default: []].append(date)
   }
-
-  private static let accusing: Set<FindingKind> = [
-    .deliveredNotPaid, .duplicateClaim, .signatureInvalid, .productMismatch, .wrongBundle,
-  ]
 
   private func sale(of finding: Finding) -> Sale? {
     guard let userId = finding.userId, let productId = finding.productId, let amount = finding.atStake else {

@@ -36,6 +36,6 @@ public struct FeedCoverage: Hashable, Codable, Sendable {
 
   /// The kinds about purchases that no order knows of: without notifications, most of these purchases stay unknown.
   public var unseenKinds: [FindingKind] {
-    isInsufficient ? [.orphanPayment, .unclaimedRedemption, .renewalWithoutOrder] : []
+    isInsufficient ? FindingKind.allCases.filter { $0.definition.subject == .transaction } : []
   }
 }

@@ -4,52 +4,6 @@ import Reconciliation
 enum Glossary {
   static func meaning(_ disposition: Disposition) -> String { "Orders \(disposition.clause)." }
 
-  static func meaning(_ kind: FindingKind) -> String {
-    switch kind {
-    case .paidNotDelivered: "Apple confirms the payment, and the user does not have the goods."
-    case .partlyDelivered: "Fewer units delivered than paid for."
-    case .deliveredNotPaid: "A user has the goods of an order that is proven unpaid; the reason says why."
-    case .cancelledButPaid: "The shop says failed or cancelled, and Apple confirms the payment."
-    case .orphanPayment: "Apple confirms a payment, and no order claims it."
-    case .duplicateClaim: "The order claims a payment that belongs to another order."
-    case .chargedTwice: "Apple charged twice or more for one order."
-    case .wrongUser: "Goods or payment belong to another user than the order's."
-    case .productMismatch: "The payment is for another product than the ordered one."
-    case .wrongBundle: "The proof of payment belongs to another app."
-    case .signatureInvalid: "The proof does not carry Apple's signature: forged or damaged."
-    case .sandboxDelivered: "Goods were delivered for a sandbox purchase to a user who is not a test user."
-    case .deliveredAfterRefund: "Goods were delivered after the refund."
-    case .refundReversedNotReinstated: "Apple reversed a refund, and the goods are still taken back."
-    case .refundedStillDelivered: "Apple refunded the purchase, and the user still has the goods."
-    case .partialRefund: "Apple refunded a part of the purchase."
-    case .refundNotBooked: "Apple refunded the purchase, and the shop still says verified."
-    case .refundOnlyHere: "The shop says refunded, and Apple has not refunded it."
-    case .deliveredTwice: "More units delivered than ordered."
-    case .orphanDelivery: "A delivery without an order, or for one that does not exist."
-    case .quantityMismatch: "The payment is for another number of units than the order's."
-    case .amountMismatch: "Apple's recorded price is not the order's, and no offer explains it."
-    case .unclaimedRedemption: "A customer received a product at price 0 by an offer or a code, and no order claims it."
-    case .transactionIdMismatch: "The order states another transaction ID than its own proof contains."
-    case .currencyMismatch: "The payment and the order are in different currencies. Amounts are not converted."
-    case .familySharedSale: "Access through Family Sharing booked as a sale: no payment was made for it here."
-    case .restoredAsSale: "A restored purchase booked as a new sale: no money moved."
-    case .lapsedStillServed: "The subscription has expired, and the user still has access."
-    case .unreportedByShop: "Apple's sales report counts units that have no transaction here."
-    case .stuckUnconfirmed: "The payment could not be confirmed for more than two days."
-    case .renewalWithoutOrder: "A subscription renewed, and no order claims the renewal."
-    case .statusMismatch: "The shop's status contradicts payment or delivery."
-    case .environmentMislabelled: "The client named another of Apple's environments than the signed one."
-    case .deliveredBeforePaid: "Goods were delivered before the payment was made."
-    case .futureDated: "A date that lies in the future."
-    case .purchasePredatesOrder: "The payment was made long before the order."
-    case .unknownProduct: "A product that the catalogue does not have."
-    case .soldOutsideCatalogue: "A product sold while it was not on sale."
-    case .boughtTwice: "A product that can be owned once, sold to one person twice."
-    case .accountTokenMissing: "The purchase carries no account token, though the order has one."
-    case .badRow: "A row of the sales tables is invalid and excluded."
-    }
-  }
-
   /// The words by kind. Those of the tie-out come from its table.
   static let sections: [(title: String, words: [(String, String)])] = [
     ("Outcomes of orders", Disposition.allCases.map { ($0.title, meaning($0)) }),

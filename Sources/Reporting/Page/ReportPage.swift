@@ -234,7 +234,7 @@ struct ReportPage {
     let (reported, finding) = (line.reported, line.reported.finding)
     func local(_ instant: Instant?) -> String? { instant.map { clock.text($0) } }
     let facts: [(String, String?)] = [
-      ("Meaning", Glossary.meaning(finding.kind)), ("Product", finding.productId?.text),
+      ("Meaning", finding.kind.definition.meaning), ("Product", finding.productId?.text),
       ("Transaction", finding.transactionId?.text), ("Receipt", finding.receiptId?.text),
       ("Delivery", finding.deliveryId?.text), ("Environment", finding.environment?.rawValue),
       ("Amount", finding.amount?.text), ("Date", local(finding.occurredAt)), ("Paid", local(finding.paidAt)),

@@ -86,9 +86,9 @@ struct AboutPage {
     for kind in FindingKind.allCases {
       try sheet.writeText(kind.title, row: row, column: 0, format: formats.tableText)
       try sheet.writeText(kind.severity.rawValue, row: row, column: 1, format: formats.tableText)
-      try sheet.writeText(Glossary.meaning(kind), row: row, column: 2, format: formats.tableProse)
+      try sheet.writeText(kind.definition.meaning, row: row, column: 2, format: formats.tableProse)
       try sheet.writeText(kind.suggestedAction, row: row, column: 3, format: formats.tableProse)
-      let longest = max(Glossary.meaning(kind).count, kind.suggestedAction.count)
+      let longest = max(kind.definition.meaning.count, kind.suggestedAction.count)
       if longest > 75 { try sheet.setRow(row, height: 30) }
       row += 1
     }

@@ -6,7 +6,7 @@ import Reconciliation
 /// Findings that a person has accepted or closed are left out and counted, because that person has settled them.
 package struct CustomerLiability: Sendable {
   /// The parts, in the order of their columns.
-  package static let kinds: [FindingKind] = [.paidNotDelivered, .partlyDelivered, .orphanPayment, .chargedTwice]
+  package static let kinds = FindingKind.allCases.filter { $0.has(.isOwedToCustomer) }
 
   package private(set) var parts: [Currency: [FindingKind: Int128]] = [:]
   /// Findings of these kinds whose amount is unknown, or part of another finding's.

@@ -144,20 +144,3 @@ package struct Night: Sendable {
     (self.date, self.paid, self.delivered, self.atStake) = (date, paid, delivered, atStake)
   }
 }
-
-extension EvidenceChannel {
-  /// The kinds of finding that the answers of this interface cannot show.
-  ///
-  /// verifyReceipt has no price, and no partial or consumable refund; signed data of a client ends with its signature.
-  package var unseenKinds: [FindingKind] {
-    switch self {
-    case .serverApi, .notification: []
-    case .verifyReceipt: [.partialRefund, .amountMismatch, .currencyMismatch]
-    case .offline:
-      [
-        .deliveredAfterRefund, .refundReversedNotReinstated, .refundedStillDelivered, .partialRefund, .refundNotBooked,
-        .refundOnlyHere,
-      ]
-    }
-  }
-}

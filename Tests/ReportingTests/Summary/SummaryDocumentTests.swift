@@ -14,7 +14,7 @@ struct SummaryDocumentTests {
     report.summary.incompleteReasons = ["3 receipts were not answered."]
     report.summary.findings.opening = 4
     report.summary.findings.closed = 4
-    report.summary.notChecked = ["Game": EvidenceChannel.verifyReceipt.unseenKinds]
+    report.summary.notChecked = ["Game": FindingKind.allCases.filter { $0.has(.needsServerAPI) }]
     report.summary.feedCoverage["Game"] = FeedCoverage(sales: 3, reported: 2)
     var orphan = Finding(kind: .orphanPayment, subject: .transaction("T1"), reason: "No order claims it.")
     orphan.isAmountAtRiskUnknown = true
