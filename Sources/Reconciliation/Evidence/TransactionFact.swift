@@ -1,24 +1,11 @@
 /// The environment in which a purchase was made. Transaction IDs are unique within one only.
-public enum AppleEnvironment: String, Hashable, Comparable, CaseIterable, Sendable {
+public enum AppleEnvironment: String, OrderedCases, Sendable {
   case production = "Production"
   case sandbox = "Sandbox"
   /// StoreKit testing in Xcode: signed by the developer's machine, not by Apple.
   case xcode = "Xcode"
   /// StoreKit's local testing: not signed by Apple either.
   case localTesting = "LocalTesting"
-
-  public static func < (left: AppleEnvironment, right: AppleEnvironment) -> Bool {
-    left.rank < right.rank
-  }
-
-  private var rank: Int {
-    switch self {
-    case .production: 0
-    case .sandbox: 1
-    case .xcode: 2
-    case .localTesting: 3
-    }
-  }
 }
 
 /// The interface that supplied a fact about a transaction.

@@ -1,18 +1,8 @@
 /// The record that a finding is about. IDs are unique within one kind only.
 public struct Subject: Hashable, Comparable, Sendable {
-  public enum Kind: String, Hashable, CaseIterable, Sendable {
+  public enum Kind: String, OrderedCases, Sendable {
     case order, delivery, receipt, transaction
     case productWeek = "product_week"
-
-    fileprivate var rank: Int {
-      switch self {
-      case .order: 0
-      case .delivery: 1
-      case .receipt: 2
-      case .transaction: 3
-      case .productWeek: 4
-      }
-    }
   }
 
   public var kind: Kind
@@ -45,7 +35,7 @@ public struct Subject: Hashable, Comparable, Sendable {
   }
 
   public static func < (left: Subject, right: Subject) -> Bool {
-    (left.id, left.kind.rank) < (right.id, right.kind.rank)
+    (left.id, left.kind) < (right.id, right.kind)
   }
 }
 

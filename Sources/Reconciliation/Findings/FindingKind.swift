@@ -1,6 +1,6 @@
 /// A kind of discrepancy. Raw values appear in reports and on the command line.
 /// The sequence of the cases orders the findings of an order, and decides which of equal amounts at risk is carried.
-public enum FindingKind: String, Hashable, CaseIterable, Sendable {
+public enum FindingKind: String, OrderedCases, Sendable {
   case paidNotDelivered = "paid_not_delivered"
   case partlyDelivered = "partly_delivered"
   case deliveredNotPaid = "delivered_not_paid"
@@ -42,13 +42,6 @@ public enum FindingKind: String, Hashable, CaseIterable, Sendable {
   case boughtTwice = "bought_twice"
   case accountTokenMissing = "account_token_missing"
   case badRow = "bad_row"
-
-  public var index: Int {
-    // A case without values is one byte, its place among the cases.
-    withUnsafeBytes(of: self) { Int($0[0]) }
-  }
-
-  public func hash(into hasher: inout Hasher) { hasher.combine(index) }
 
   /// The name for people: sheets, page, mails, terminals. Files contain the raw value.
   public var title: String { definition.title }

@@ -83,7 +83,7 @@ public indirect enum Verdict: Hashable, Sendable {
 }
 
 /// The outcome of an order.
-public enum Disposition: String, Hashable, CaseIterable, Sendable {
+public enum Disposition: String, OrderedCases, Sendable {
   case settled
   case paidNotDelivered = "paid_not_delivered"
   case deliveredNotPaid = "delivered_not_paid"
@@ -119,29 +119,11 @@ public enum Disposition: String, Hashable, CaseIterable, Sendable {
     }
   }
 
-  public func hash(into hasher: inout Hasher) { hasher.combine(index) }
-
   /// True if the order owns a purchase, paid or reversed, or needs none.
   public var hasPurchase: Bool {
     switch self {
     case .settled, .paidNotDelivered, .partlyDelivered, .refunded, .refundedStillDelivered, .inFlight: true
     case .deliveredNotPaid, .unconfirmed, .void, .sandbox, .badRow: false
-    }
-  }
-
-  public var index: Int {
-    switch self {
-    case .settled: 0
-    case .paidNotDelivered: 1
-    case .deliveredNotPaid: 2
-    case .partlyDelivered: 3
-    case .refunded: 4
-    case .refundedStillDelivered: 5
-    case .inFlight: 6
-    case .unconfirmed: 7
-    case .void: 8
-    case .sandbox: 9
-    case .badRow: 10
     }
   }
 }

@@ -25,7 +25,7 @@ package struct Stake: Equatable, Sendable {
 
 /// Open findings by age of the transaction, and by time since they were first seen.
 package struct Ageing: Equatable, Sendable {
-  package enum Bucket: String, CaseIterable, Sendable {
+  package enum Bucket: String, OrderedCases, Sendable {
     case upToOne = "0-1"
     case upToSeven = "2-7"
     case upToThirty = "8-30"
@@ -43,9 +43,6 @@ package struct Ageing: Equatable, Sendable {
         case .some: .older
         }
     }
-
-    // The synthesized hash would hash the raw string.
-    package func hash(into hasher: inout Hasher) { withUnsafeBytes(of: self) { hasher.combine($0[0]) } }
 
     package var title: String {
       switch self {

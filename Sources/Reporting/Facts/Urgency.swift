@@ -8,7 +8,7 @@ extension ReportedFinding {
     let currency = finding.currency?.code.utf8.map(\.self) ?? [0xFF, 0xFF, 0xFF]
     let stake = finding.atStake.map { ~UInt64(bitPattern: $0.minorUnits &+ Int64.min) } ?? UInt64.max
     let days = finding.occurredAt.map { max(0, (asOf - $0).wholeDays) } ?? -1
-    return [finding.severity.rank] + currency + ReportedFinding.bytes(stake) + [finding.atStake == nil ? 1 : 0]
+    return [UInt8(finding.severity.index)] + currency + ReportedFinding.bytes(stake) + [finding.atStake == nil ? 1 : 0]
       + ReportedFinding.bytes(~UInt64(bitPattern: days &+ Int64.min)) + [UInt8](findingId.utf8)
   }
 
@@ -46,20 +46,8 @@ package struct FirstFindings {
       finding.atStake.map { Double($0.minorUnits) / average($0.currency) } ?? -1
     }
     let ranked = worst.enumerated().map { (reported: $1, orders: orders($1.finding), place: $0) }.sorted {
-      ($0.reported.finding.severity.rank, -$0.orders, $0.place) < (
-        $1.reported.finding.severity.rank, -$1.orders, $1.place
-      )
+      ($0.reported.finding.severity, -$0.orders, $0.place) < ($1.reported.finding.severity, -$1.orders, $1.place)
     }
     return ranked.prefix(Self.limit).map(\.reported)
-  }
-}
-
-extension Severity {
-  fileprivate var rank: UInt8 {
-    switch self {
-    case .critical: 0
-    case .major: 1
-    case .minor: 2
-    }
   }
 }

@@ -242,7 +242,7 @@ struct ReportPage {
       ("Remark", reported.remark), ("Finding", reported.findingId),
     ]
     return [
-      "severity": finding.severity.rawValue, "severityRank": Severity.allCases.firstIndex(of: finding.severity) ?? 0,
+      "severity": finding.severity.rawValue, "severityRank": finding.severity.index,
       "kind": finding.kind.rawValue, "kindName": finding.kind.title, "order": finding.orderId?.text ?? "",
       "user": finding.userId.map { options.pseudonyms?.pseudonym(of: $0) ?? $0.text } ?? "",
       "currency": finding.currency?.code ?? "", "stake": reported.stakeText,
