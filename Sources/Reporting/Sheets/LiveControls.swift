@@ -4,15 +4,19 @@ import Spreadsheet
 /// A number of the first sheet, with the formula over the sheets that computes it.
 struct LiveFigure {
   /// nil if the sheets do not contain it.
-  var formula: Formula?
-  var result: Double
+  let formula: Formula?
+  let result: Double
+  /// Decimal digits of an amount; nil for a count.
+  let digits: UInt8?
 
-  init(_ formula: Formula?, _ result: Double) { (self.formula, self.result) = (formula, result) }
+  init(_ formula: Formula?, _ result: Double, digits: UInt8?) {
+    (self.formula, self.result, self.digits) = (formula, result, digits)
+  }
 
-  init(_ formula: Formula?, _ count: Int) { self.init(formula, Double(count)) }
+  init(_ formula: Formula?, _ count: Int) { self.init(formula, Double(count), digits: nil) }
 
   init(_ formula: Formula?, _ units: Int128, _ currency: Currency) {
-    self.init(formula, Money.number(units, digits: currency.digits))
+    self.init(formula, Money.number(units, digits: currency.digits), digits: currency.digits)
   }
 }
 
@@ -20,9 +24,10 @@ struct LiveControl {
   let name: String
   let left: LiveFigure
   let right: LiveFigure
-  /// Decimal digits that must agree.
-  var digits: UInt8 = 0
   var note: String?
+
+  /// Decimal digits that must agree.
+  var digits: UInt8 { left.digits ?? 0 }
 
   var isBalanced: Bool {
     let unit = 0.5 / Double(Money.powersOfTen[min(Int(digits), Money.powersOfTen.count - 1)])
@@ -84,20 +89,18 @@ struct LiveControls {
         LiveFigure(
           sheets.sum(.findings, "at_stake", where: [("currency", code)]),
           facts.findings.atStake.minorUnits[currency] ?? 0, currency),
-        LiveFigure("\(closing)", facts.findings.rollForward.closing(currency), currency), digits: currency.digits)
+        LiveFigure("\(closing)", facts.findings.rollForward.closing(currency), currency))
     }
     for (currency, code) in cells.journal.sorted(by: { $0.key < $1.key }) {
       add(
         "Journal \(currency): debits = credits", sheets.journal("debit", currency, code),
-        sheets.journal("credit", currency, code), digits: currency.digits)
+        sheets.journal("credit", currency, code))
     }
     addRows(options, sheets)
   }
 
-  private mutating func add(
-    _ name: String, _ left: LiveFigure, _ right: LiveFigure, digits: UInt8 = 0, note: String? = nil
-  ) {
-    controls.append(LiveControl(name: name, left: left, right: right, digits: digits, note: note))
+  private mutating func add(_ name: String, _ left: LiveFigure, _ right: LiveFigure, note: String? = nil) {
+    controls.append(LiveControl(name: name, left: left, right: right, note: note))
   }
 
   // MARK: - Orders
@@ -139,7 +142,7 @@ struct LiveControls {
     }
     let users = sum(.users, "ordered")
     func line(_ what: String, _ left: Formula?, _ right: Formula?, note: String? = nil) {
-      add("Ordered \(currency): \(what)", figure(left), figure(right), digits: currency.digits, note: note)
+      add("Ordered \(currency): \(what)", figure(left), figure(right), note: note)
     }
     line("users = amounts", users, sum(.amounts, "ordered"))
     line("users = products", users, sum(.products, "ordered"))
@@ -163,8 +166,7 @@ struct LiveControls {
       func column(_ table: ReportTable, _ formula: Formula) {
         add(
           "\(disposition.title) \(currency): users = \(table.shape.title.description.lowercased())",
-          LiveFigure(sum(.users, disposition.rawValue), units, currency), LiveFigure(formula, units, currency),
-          digits: currency.digits)
+          LiveFigure(sum(.users, disposition.rawValue), units, currency), LiveFigure(formula, units, currency))
       }
       column(.amounts, sum(.amounts, disposition.rawValue))
       column(.products, sum(.products, disposition.rawValue))

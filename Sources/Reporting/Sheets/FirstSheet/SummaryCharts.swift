@@ -53,13 +53,7 @@ extension SummaryPage {
       try header(["Night"] + block.map(\.code))
       nights = row...row + history.count - 1
       for night in history {
-        try sheet.writeText(night.date, row: row, column: 0, format: formats.tableText)
-        for (offset, currency) in block.enumerated() {
-          try sheet.writeNumber(
-            Money.number(night.atStake.minorUnits[currency] ?? 0, digits: currency.digits), row: row,
-            column: 1 + offset, format: formats.amount(digits: currency.digits))
-        }
-        row += 1
+        try writeRow([.text(night.date)] + block.map { .money(night.atStake.minorUnits[$0] ?? 0, $0) })
       }
       for (offset, currency) in block.enumerated() {
         places[currency] = CellRange(rows: nights, columns: 1 + offset...1 + offset)

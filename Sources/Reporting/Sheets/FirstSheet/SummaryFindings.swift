@@ -40,13 +40,14 @@ extension SummaryPage {
         let name = Criterion.cell(CellReference(row: row, column: 0))
         try writeName(of: kind, sheets)
         try sheet.writeText(findings.severityText(of: kind), row: row, column: 1, format: formats.shrinkingText)
-        try write(
-          LiveFigure(sheets.count(.findings, where: [("kind", name)]), stake.findings), column: 2, formats.tableCount)
-        try sheet.writeInteger(stake.unknown, row: row, column: 3, format: formats.tableCount)
-        try writeAmounts(block, top: top, sheets) {
-          ([("kind", name), ("currency", $0)], stake.money.minorUnits[$1] ?? 0)
-        }
-        row += 1
+        try writeRow(
+          [
+            .figure(LiveFigure(sheets.count(.findings, where: [("kind", name)]), stake.findings)),
+            .count(stake.unknown),
+          ]
+            + amounts(block, top: top, sheets) {
+              ([("kind", name), ("currency", $0)], stake.money.minorUnits[$1] ?? 0)
+            }, from: 2)
       }
       let rows = top + 1...row - 1
       if number == 0 { figures.kinds = CellRange(rows: rows, columns: 2...2) }
@@ -82,29 +83,24 @@ extension SummaryPage {
       let lines = findings.lines.filter { $0.severity == severity }
       let word = Criterion.cell(CellReference(row: row, column: 1))
       try sheet.writeText("of these", row: row, column: 0, format: formats.label)
-      try sheet.writeText(severity.rawValue, row: row, column: 1, format: formats.tableText)
-      try write(
-        LiveFigure(sheets.count(.findings, where: [("severity", word)]), findings.count(severity)), column: 2,
-        formats.tableCount)
-      try sheet.writeInteger(lines.reduce(0) { $0 + $1.unknown }, row: row, column: 3, format: formats.tableCount)
-      try writeAmounts(block, top: top, sheets) { code, currency in
-        let units = lines.reduce(Int128(0)) { $0 + ($1.currency == currency ? $1.minorUnits : 0) }
-        return ([("severity", word), ("currency", code)], units)
-      }
-      row += 1
+      let count = LiveFigure(sheets.count(.findings, where: [("severity", word)]), findings.count(severity))
+      try writeRow(
+        [.text(severity.rawValue), .figure(count), .count(lines.reduce(0) { $0 + $1.unknown })]
+          + amounts(block, top: top, sheets) { code, currency in
+            let units = lines.reduce(Int128(0)) { $0 + ($1.currency == currency ? $1.minorUnits : 0) }
+            return ([("severity", word), ("currency", code)], units)
+          }, from: 1)
     }
   }
 
-  /// Writes the amount at stake in each currency, whose code is in the header.
-  private func writeAmounts(
+  /// The amounts at stake from the fifth column on, by the currencies in the header.
+  private func amounts(
     _ block: ArraySlice<Currency>, top: Int, _ sheets: TableFormulas,
     _ amount: (Criterion, Currency) -> (conditions: [(String, Criterion)], units: Int128)
-  ) throws(SpreadsheetError) {
-    for (column, currency) in zip(4..., block) {
+  ) -> [SummaryCell] {
+    zip(4..., block).map { column, currency in
       let (conditions, units) = amount(.cell(CellReference(row: top, column: column)), currency)
-      try write(
-        LiveFigure(sheets.sum(.findings, "at_stake", where: conditions), units, currency), column: column,
-        formats.amount(digits: currency.digits))
+      return .figure(LiveFigure(sheets.sum(.findings, "at_stake", where: conditions), units, currency))
     }
   }
 
@@ -128,14 +124,12 @@ extension SummaryPage {
         let stake = findings.ageing[bucket]
         let ages = bucket.criteria.map { ("days_since", $0) }
         let known = bucket.criteria.map { ("age_days", $0) }
-        try sheet.writeText(bucket.title, row: row, column: 0, format: formats.tableText)
-        try write(LiveFigure(sheets.count(.findings, where: ages), stake.findings), column: 1, formats.tableCount)
-        try sheet.writeInteger(stake.unknown, row: row, column: 2, format: formats.tableCount)
-        try write(
-          LiveFigure(sheets.count(.findings, where: known), findings.ageing.known(bucket)), column: 3,
-          formats.tableCount)
-        try writeAmounts(block, top: top, sheets) { ([("currency", $0)] + ages, stake.money.minorUnits[$1] ?? 0) }
-        row += 1
+        try writeRow(
+          [
+            .text(bucket.title), .figure(LiveFigure(sheets.count(.findings, where: ages), stake.findings)),
+            .count(stake.unknown),
+            .figure(LiveFigure(sheets.count(.findings, where: known), findings.ageing.known(bucket))),
+          ] + amounts(block, top: top, sheets) { ([("currency", $0)] + ages, stake.money.minorUnits[$1] ?? 0) })
       }
       row += 1
     }

@@ -13,39 +13,33 @@ extension SummaryPage {
     try sheet.setRow(row, height: 44)
     var table = MoneyTable(header: row, orders: row + 1, firstColumn: 2)
     try header(["", "Ordered"] + dispositions.map(\.title))
-    try sheet.writeText("Number of orders", row: row, column: 0, format: formats.tableText)
-    for (offset, disposition) in dispositions.enumerated() {
+    let counts = dispositions.enumerated().map { offset, disposition in
       let word = Criterion.cell(CellReference(row: table.header, column: 2 + offset))
-      let count = totals.ordersByDisposition[disposition.index]
-      try write(
-        LiveFigure(options.listsAllOrders ? sheets.count(.orders, where: [("disposition", word)]) : nil, count),
-        column: 2 + offset, formats.tableCount)
+      return LiveFigure(
+        options.listsAllOrders ? sheets.count(.orders, where: [("disposition", word)]) : nil,
+        totals.ordersByDisposition[disposition.index])
     }
     let count = dispositions.reduce(0) { $0 + totals.ordersByDisposition[$1.index] }
-    try writeRowSum(result: Double(count), format: formats.tableCount)
+    try writeRow([.text("Number of orders"), .figure(LiveFigure(dispositionSum, count))] + counts.map { .figure($0) })
     for (currency, ordered) in totals.ordered.sorted {
       table.rows[currency] = row
-      try sheet.writeText(currency.code, row: row, column: 0, format: formats.tableText)
       names["Ordered_\(currency)"] = CellReference(row: row, column: 1)
-      for (offset, disposition) in dispositions.enumerated() {
-        let units = totals.amountByDisposition[disposition.index].minorUnits[currency] ?? 0
-        let code = Criterion.cell(CellReference(row: row, column: 0))
-        try write(
-          LiveFigure(sheets.sum(.users, disposition.rawValue, where: [("currency", code)]), units, currency),
-          column: 2 + offset, formats.amount(digits: currency.digits))
+      let code = Criterion.cell(CellReference(row: row, column: 0))
+      let amounts = dispositions.map { disposition in
+        LiveFigure(
+          sheets.sum(.users, disposition.rawValue, where: [("currency", code)]),
+          totals.amountByDisposition[disposition.index].minorUnits[currency] ?? 0, currency)
       }
-      try writeRowSum(
-        result: Money.number(ordered, digits: currency.digits), format: formats.amount(digits: currency.digits))
+      try writeRow(
+        [.text(currency.code), .figure(LiveFigure(dispositionSum, ordered, currency))] + amounts.map { .figure($0) })
     }
     for currency in totals.ordered.currencies(with: atStake) {
       let code = table.rows[currency].map { Criterion.cell(CellReference(row: $0, column: 0)) }
-      try sheet.writeText(
-        "\(MoneyTable.atStakeTitle), \(currency)", row: row, column: 0, format: formats.tableText)
-      try write(
-        LiveFigure(
-          code.map { sheets.sum(.findings, "at_stake", where: [("currency", $0)]) },
-          atStake.minorUnits[currency] ?? 0, currency), column: 1, formats.amount(digits: currency.digits))
-      row += 1
+      let sum = code.map { sheets.sum(.findings, "at_stake", where: [("currency", $0)]) }
+      try writeRow([
+        .text("\(MoneyTable.atStakeTitle), \(currency)"),
+        .figure(LiveFigure(sum, atStake.minorUnits[currency] ?? 0, currency)),
+      ])
     }
     for (disposition, label) in [
       (Disposition.sandbox, "Sandbox (excluded)"), (.badRow, "Invalid source rows (excluded)"),
@@ -74,27 +68,19 @@ extension SummaryPage {
     try sheet.setRow(row, height: 48)
     try header([""] + SalesLine.headers(facts))
     for line in lines {
-      let format = formats.amount(digits: line.digits)
+      func figure(_ formula: Formula?, _ units: Int128, digits: UInt8) -> SummaryCell {
+        .figure(LiveFigure(formula, Money.number(units, digits: digits), digits: line.digits))
+      }
+      func amount(_ formula: Formula?, _ units: Int128) -> SummaryCell { figure(formula, units, digits: line.digits) }
       let word = Criterion.cell(CellReference(row: row, column: 0))
-      func number(_ units: Int128) -> Double { Money.number(units, digits: line.digits) }
-      try sheet.writeText(line.code, row: row, column: 0, format: formats.tableText)
-      try sheet.writeNumber(number(line.ordered), row: row, column: 1, format: format)
-      try write(
-        LiveFigure(sheets.sum(.refunds, "amount", where: [("currency", word)]), number(line.refunded)), column: 2,
-        format)
-      for (offset, figure) in [line.proceeds?.proceedsEarned, line.proceeds?.proceedsPaid].enumerated() {
-        guard let figure else { continue }
-        try sheet.writeNumber(
-          Money.number(figure.scaled, digits: figure.digits), row: row, column: 3 + offset, format: format)
-      }
-      let cells = CellRange(rows: row...row, columns: 6...5 + line.owed.count)
-      try sheet.writeFormula(
-        "SUM(\(cells))", result: number(line.owed.reduce(0, +)), row: row, column: 5, format: format)
-      for (offset, units) in line.owed.enumerated() {
-        try sheet.writeNumber(
-          number(units), row: row, column: 6 + offset, format: formats.amount(digits: line.digits))
-      }
-      row += 1
+      let proceeds = [line.proceeds?.proceedsEarned, line.proceeds?.proceedsPaid]
+        .map { $0.map { figure(nil, $0.scaled, digits: $0.digits) } ?? .blank }
+      let owed = CellRange(rows: row...row, columns: 6...5 + line.owed.count)
+      try writeRow(
+        [
+          .text(line.code), amount(nil, line.ordered),
+          amount(sheets.sum(.refunds, "amount", where: [("currency", word)]), line.refunded),
+        ] + proceeds + [amount("SUM(\(owed))", line.owed.reduce(0, +))] + line.owed.map { amount(nil, $0) })
     }
     row += 1
   }
@@ -109,15 +95,10 @@ extension SummaryPage {
     for (title, rates) in [("Product", products), ("User", users)] where !rates.isEmpty {
       try header([title, "Currency", "Ordered", "Refunded so far", "Rate"], texts: 2)
       for rate in rates {
-        let format = formats.amount(digits: rate.currency.digits)
-        try sheet.writeText(CellText.fitting(rate.name), row: row, column: 0, format: formats.tableText)
-        try sheet.writeText(rate.currency.code, row: row, column: 1, format: formats.tableText)
-        for (offset, units) in [rate.ordered, rate.refunded].enumerated() {
-          try sheet.writeNumber(
-            Money.number(units, digits: rate.currency.digits), row: row, column: 2 + offset, format: format)
-        }
-        try sheet.writeText(rate.words, row: row, column: 4, format: formats.tableTextRight)
-        row += 1
+        try writeRow([
+          .text(rate.name), .text(rate.currency.code), .money(rate.ordered, rate.currency),
+          .money(rate.refunded, rate.currency), .rightText(rate.words),
+        ])
       }
     }
     row += 1
@@ -129,21 +110,15 @@ extension SummaryPage {
     try header(["", "Debits", "Credits"])
     for currency in journal.tableTotals.sorted.compactMap({ Currency(code: $0.currency) }) {
       let code = CellReference(row: row, column: 0)
-      try sheet.writeText(currency.code, row: row, column: 0, format: formats.tableText)
-      for (offset, column) in ["debit", "credit"].enumerated() {
-        try write(
-          sheets.journal(column, currency, code), column: 1 + offset, formats.amount(digits: currency.digits))
-      }
       figures.journal[currency] = code
-      row += 1
+      try writeRow([.text(currency.code)] + ["debit", "credit"].map { .figure(sheets.journal($0, currency, code)) })
     }
     row += 1
   }
 
-  private mutating func writeRowSum(result: Double, format: CellFormat) throws(SpreadsheetError) {
-    let cells = CellRange(rows: row...row, columns: 2...1 + Disposition.inMoneyTotals.count)
-    try sheet.writeFormula("SUM(\(cells))", result: result, row: row, column: 1, format: format)
-    row += 1
+  /// The sum of a row over the columns of dispositions.
+  private var dispositionSum: Formula {
+    "SUM(\(CellRange(rows: row...row, columns: 2...1 + Disposition.inMoneyTotals.count)))"
   }
 
   // MARK: - From night to night
@@ -159,25 +134,17 @@ extension SummaryPage {
     try header(
       ["", words.opening, "+ New", "− Closed", "± Changed", words.closing]
         + (own == nil ? [] : ["of which: this period's transactions"]))
-    try sheet.writeText("Findings", row: row, column: 0, format: formats.tableText)
-    if let own {
-      try write(
-        LiveFigure(sheets.rows(.periodFindings, "finding_id"), own.rowCount), column: 6, formats.tableCount)
-    }
     let place = { (row: Int, column: Int) in CellReference(row: row, column: column) }
-    for (offset, count) in [findings.opening, findings.new, findings.closed].enumerated() {
-      try sheet.writeInteger(count, row: row, column: 1 + offset, format: formats.tableCount)
-    }
     (figures.opening, figures.new, figures.closed) = (place(row, 1), place(row, 2), place(row, 3))
-    try sheet.writeFormula(
-      "\(place(row, 1))+\(place(row, 2))-\(place(row, 3))", result: Double(findings.closing), row: row, column: 5,
-      format: formats.tableCount)
     names["OpenFindings"] = place(row, 5)
     names["NewFindings"] = place(row, 2)
     names["ClosedFindings"] = place(row, 3)
-    row += 1
+    try writeRow(
+      [
+        .text("Findings"), .count(findings.opening), .count(findings.new), .count(findings.closed), .blank,
+        .figure(LiveFigure("\(place(row, 1))+\(place(row, 2))-\(place(row, 3))", findings.closing)),
+      ] + (own.map { [.figure(LiveFigure(sheets.rows(.periodFindings, "finding_id"), $0.rowCount))] } ?? []))
     for currency in roll.currencies(with: findings.atStake) {
-      let format = formats.amount(digits: currency.digits)
       let code = Criterion.cell(place(row, 0))
       func units(_ money: MoneyByCurrency) -> Int128 { money.minorUnits[currency] ?? 0 }
       func changes(_ words: [StaticString]) -> Formula? {
@@ -185,24 +152,22 @@ extension SummaryPage {
         return .sum(
           of: words.map { sheets.sum(.changes, "at_stake", where: [("currency", code), ("change", .word($0))]) })
       }
-      try sheet.writeText(currency.code, row: row, column: 0, format: formats.tableText)
-      try write(LiveFigure(nil, units(roll.opening), currency), column: 1, format)
-      try write(LiveFigure(changes(["new", "reopened"]), units(roll.new), currency), column: 2, format)
-      try write(LiveFigure(changes(["closed"]), units(roll.closed), currency), column: 3, format)
-      try write(LiveFigure(nil, units(roll.changed), currency), column: 4, format)
-      try sheet.writeFormula(
-        "\(place(row, 1))+\(place(row, 2))-\(place(row, 3))+\(place(row, 4))",
-        result: Money.number(roll.closing(currency), digits: currency.digits), row: row, column: 5, format: format)
-      if let own {
-        try write(
-          LiveFigure(
-            sheets.sum(.periodFindings, "at_stake", where: [("currency", code)]),
-            own.tableTotals.units(of: currency.code, column: own.position(of: "at_stake")), currency), column: 6, format
-        )
+      func figure(_ formula: Formula?, _ units: Int128) -> SummaryCell { .figure(LiveFigure(formula, units, currency)) }
+      let ofPeriod = own.map {
+        figure(
+          sheets.sum(.periodFindings, "at_stake", where: [("currency", code)]),
+          $0.tableTotals.units(of: currency.code, column: $0.position(of: "at_stake")))
       }
       figures.closing[currency] = place(row, 5)
       names["AtStake_\(currency)"] = place(row, 5)
-      row += 1
+      try writeRow(
+        [
+          .text(currency.code), figure(nil, units(roll.opening)),
+          figure(changes(["new", "reopened"]), units(roll.new)), figure(changes(["closed"]), units(roll.closed)),
+          figure(nil, units(roll.changed)),
+          figure(
+            "\(place(row, 1))+\(place(row, 2))-\(place(row, 3))+\(place(row, 4))", roll.closing(currency)),
+        ] + [ofPeriod].compactMap(\.self))
     }
     try sheet.writeText("Amount unknown", row: row, column: 0, format: formats.tableText)
     try sheet.writeInteger(findings.open.unknown, row: row, column: 5, format: formats.tableCount)
@@ -255,42 +220,21 @@ extension SummaryPage {
 
   private mutating func writeNet(_ adjustments: [Adjustment]) throws(SpreadsheetError) {
     for (currency, units) in adjustments.net {
-      try sheet.writeText(Adjustment.netTitle, row: row, column: 0, format: formats.tableText)
-      try sheet.writeText(currency.code, row: row, column: 2, format: formats.tableText)
-      try sheet.writeNumber(
-        Money.number(units, digits: currency.digits), row: row, column: 8,
-        format: formats.amount(digits: currency.digits))
-      row += 1
+      let between = Array(repeating: SummaryCell.blank, count: Adjustment.titles.count - 1)
+      try writeRow([.text(Adjustment.netTitle), .blank, .text(currency.code)] + between + [.money(units, currency)])
     }
   }
 
   private mutating func write(_ adjustment: Adjustment) throws(SpreadsheetError) {
-    let currency = adjustment.bucket.currency
-    let format = formats.amount(digits: currency.digits)
-    try sheet.writeText(
-      adjustment.bucket.disposition.title, row: row, column: 0, format: formats.tableText)
-    try sheet.writeText(adjustment.day, row: row, column: 1, format: formats.tableText)
-    try sheet.writeText(currency.code, row: row, column: 2, format: formats.tableText)
-    try sheet.writeInteger(adjustment.reported.orders, row: row, column: 3, format: formats.tableCount)
-    try sheet.writeInteger(adjustment.now.orders, row: row, column: 4, format: formats.tableCount)
-    try writeDifference(
-      from: 3, to: 4, result: Double(adjustment.now.orders - adjustment.reported.orders), column: 5,
-      formats.tableCount)
-    for (column, sum) in [(6, adjustment.reported), (7, adjustment.now)] {
-      try sheet.writeNumber(
-        Money.number(sum.minorUnits, digits: currency.digits), row: row, column: column, format: format)
+    let (currency, reported, now) = (adjustment.bucket.currency, adjustment.reported, adjustment.now)
+    func difference(from column: Int) -> Formula {
+      "\(CellReference(row: row, column: column + 1))-\(CellReference(row: row, column: column))"
     }
-    try writeDifference(
-      from: 6, to: 7,
-      result: Money.number(adjustment.now.minorUnits - adjustment.reported.minorUnits, digits: currency.digits),
-      column: 8, format)
-    row += 1
-  }
-
-  private func writeDifference(
-    from: Int, to: Int, result: Double, column: Int, _ format: CellFormat
-  ) throws(SpreadsheetError) {
-    let (before, after) = (CellReference(row: row, column: from), CellReference(row: row, column: to))
-    try sheet.writeFormula("\(after)-\(before)", result: result, row: row, column: column, format: format)
+    try writeRow([
+      .text(adjustment.bucket.disposition.title), .text(adjustment.day), .text(currency.code), .count(reported.orders),
+      .count(now.orders), .figure(LiveFigure(difference(from: 3), now.orders - reported.orders)),
+      .money(reported.minorUnits, currency), .money(now.minorUnits, currency),
+      .figure(LiveFigure(difference(from: 6), now.minorUnits - reported.minorUnits, currency)),
+    ])
   }
 }

@@ -114,7 +114,37 @@ struct SummaryPage {
   private mutating func beginPage() { pageBreakRows.append(row) }
 }
 
+/// The content of a cell in a table of the first sheet. Its format follows from the content.
+enum SummaryCell {
+  case blank
+  case text(String)
+  case rightText(String)
+  case figure(LiveFigure)
+
+  static func count(_ count: Int) -> SummaryCell { .figure(LiveFigure(nil, count)) }
+
+  static func money(_ units: Int128, _ currency: Currency) -> SummaryCell {
+    .figure(LiveFigure(nil, units, currency))
+  }
+}
+
 extension SummaryPage {
+  /// Writes cells from left to right, and goes to the next row.
+  mutating func writeRow(_ cells: [SummaryCell], from column: Int = 0) throws(SpreadsheetError) {
+    for (offset, cell) in cells.enumerated() {
+      let column = column + offset
+      switch cell {
+      case .blank: break
+      case .text(let text):
+        try sheet.writeText(CellText.fitting(text), row: row, column: column, format: formats.tableText)
+      case .rightText(let text): try sheet.writeText(text, row: row, column: column, format: formats.tableTextRight)
+      case .figure(let figure):
+        try write(figure, column: column, figure.digits.map { formats.amount(digits: $0) } ?? formats.tableCount)
+      }
+    }
+    row += 1
+  }
+
   func write(_ figure: LiveFigure, column: Int, _ format: CellFormat) throws(SpreadsheetError) {
     switch figure.formula {
     case .none: try sheet.writeNumber(figure.result, row: row, column: column, format: format)

@@ -20,14 +20,11 @@ extension SummaryPage {
     try sheet.writeText("Review", row: row - 1, column: 3, format: formats.tableHeaderCentre)
     let rows = row...row + facts.days.count - 1
     for day in facts.days {
-      try sheet.writeText(day.date, row: row, column: 0, format: formats.tableText)
-      for (offset, figure) in [day.apple, day.unexplained].enumerated() {
-        try sheet.writeNumber(
-          Money.number(figure.scaled, digits: figure.digits), row: row, column: 1 + offset,
-          format: formats.amount(digits: min(figure.digits, 3)))
+      let figures = [day.apple, day.unexplained].map { figure in
+        LiveFigure(nil, Money.number(figure.scaled, digits: figure.digits), digits: min(figure.digits, 3))
       }
-      if day.isAlarming { try sheet.writeText("◄", row: row, column: 3, format: formats.balanced) }
-      row += 1
+      try writeRow([.text(day.date)] + figures.map { .figure($0) })
+      if day.isAlarming { try sheet.writeText("◄", row: row - 1, column: 3, format: formats.balanced) }
     }
     func place(_ column: Int) -> SheetRange {
       SheetRange(sheet: sheet.name, range: CellRange(rows: rows, columns: column...column))

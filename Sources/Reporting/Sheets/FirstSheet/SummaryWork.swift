@@ -55,11 +55,7 @@ extension SummaryPage {
     try heading("Open findings by owner")
     try header(["Owner", "Open", "Critical", "Overdue"])
     for (name, line) in findings.shownOwners {
-      try sheet.writeText(CellText.fitting(name), row: row, column: 0, format: formats.tableText)
-      for (offset, count) in [line.open, line.critical, line.overdue].enumerated() {
-        try sheet.writeInteger(count, row: row, column: 1 + offset, format: formats.tableCount)
-      }
-      row += 1
+      try writeRow([.text(name), .count(line.open), .count(line.critical), .count(line.overdue)])
     }
     row += 1
   }
