@@ -15,7 +15,7 @@ extension Audit {
     // Only the workbook needs the number of rows of its sheets in advance.
     let rows = settings.formats.contains(.xlsx) ? try listed(connection, sales) : (orders: 0, receipts: 0)
     var options = ReportOptions(
-      directory: folder.staging, period: plan.period.reported, formats: settings.formats, timeZone: settings.timeZone,
+      directory: folder.staging, period: plan.period, formats: settings.formats, timeZone: settings.timeZone,
       asOf: plan.asOf, apps: settings.apps.map { "\($0.name) (\($0.bundleId))" }, ordersInPeriod: rows.orders,
       receiptsInScope: rows.receipts, workbookOrders: settings.workbookOrders)
     options.appNames = settings.appNames
@@ -67,7 +67,7 @@ extension Audit {
     }
     let tonight = Night(date: plan.period.until, totals: collector.totals, atStake: findings.atStake)
     var summary = SummaryFacts(
-      isComplete: reasons.isEmpty, incompleteReasons: reasons, since: plan.period.since, until: plan.period.until,
+      isComplete: reasons.isEmpty, incompleteReasons: reasons, period: plan.period,
       timeZone: settings.timeZoneName, configuration: settings.digest, findings: findings, history: history + [tonight])
     summary.missingDays = plan.period.missingDays(at: plan.asOf, in: settings.timeZone)
     summary.feedCoverage = coverage
@@ -117,8 +117,4 @@ extension Audit {
     if !summary.isComplete { return .incomplete }
     return plan.threshold?.isExceeded(by: summary.findings) == true ? .criticalFindings : .complete
   }
-}
-
-extension Period {
-  fileprivate var reported: ReportPeriod { ReportPeriod(since: since, until: until, start: start, end: end) }
 }

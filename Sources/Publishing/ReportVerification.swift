@@ -51,7 +51,7 @@ package struct ReportVerification: Sendable {
   }
 
   static func control(_ summary: SummaryDocument) -> Check {
-    let totals = summary.controlTotals
+    let totals = summary.control
     let odd = totals.filter { $0.left != $0.right }
     if totals.isEmpty { return Check("control totals", problem: "there are none") }
     guard let first = odd.first else { return Check("control totals (\(totals.count), balanced)") }

@@ -1,21 +1,7 @@
 import Foundation
 import Reconciliation
 
-/// The days whose orders are totalled: civil days in the report's time zone, both ends included.
-package struct Period: Hashable, Sendable {
-  package var since: String
-  package var until: String
-  package var start: Instant
-  /// The first instant after the last day.
-  package var end: Instant
-
-  package init(since: String, until: String, start: Instant, end: Instant) {
-    (self.since, self.until, self.start, self.end) = (since, until, start, end)
-  }
-
-  /// `2026-11-19`, or `2026-11-01_2026-11-30`.
-  package var folderName: String { since == until ? until : "\(since)_\(until)" }
-
+extension Period {
   /// The number of days of the period that have not ended at an as-of.
   package func missingDays(at asOf: Instant, in zone: TimeZone) -> Int {
     guard asOf < end else { return 0 }
@@ -25,8 +11,6 @@ package struct Period: Hashable, Sendable {
     guard let first, let last = Period.day(until, calendar) else { return 0 }
     return (calendar.dateComponents([.day], from: first, to: last).day ?? 0) + 1
   }
-
-  package func contains(_ instant: Instant) -> Bool { instant >= start && instant < end }
 
   package static func dayBefore(_ asOf: Instant, in zone: TimeZone) -> Period {
     let calendar = calendar(zone)
@@ -45,12 +29,12 @@ package struct Period: Hashable, Sendable {
   }
 
   private init(from first: Date, to last: Date, calendar: Calendar) {
-    since = Period.text(first, calendar)
-    until = Period.text(last, calendar)
     // A day may not begin at midnight where clocks change then.
     let next = calendar.date(byAdding: .day, value: 1, to: calendar.startOfDay(for: last)) ?? last
-    start = Instant(seconds: Int64(calendar.startOfDay(for: first).timeIntervalSince1970))
-    end = Instant(seconds: Int64(calendar.startOfDay(for: next).timeIntervalSince1970))
+    self.init(
+      since: Period.text(first, calendar), until: Period.text(last, calendar),
+      start: Instant(seconds: Int64(calendar.startOfDay(for: first).timeIntervalSince1970)),
+      end: Instant(seconds: Int64(calendar.startOfDay(for: next).timeIntervalSince1970)))
   }
 
   package static func dayText(of instant: Instant, in zone: TimeZone) -> String {

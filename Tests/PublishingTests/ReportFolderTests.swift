@@ -36,7 +36,8 @@ struct ReportsDirectory: ~Copyable {
   ) throws {
     var files = files
     let facts = SummaryFacts(
-      isComplete: true, incompleteReasons: [], since: "2026-11-19", until: "2026-11-19", timeZone: "UTC",
+      isComplete: true, incompleteReasons: [],
+      period: Period(since: "2026-11-19", until: "2026-11-19", start: asOf, end: asOf), timeZone: "UTC",
       configuration: "", findings: FindingsSummary(), history: [])
     let summary = SummaryDocument(totals: Totals(), summary: facts, control: [], asOf: asOf)
     files["summary.json"] = String(decoding: try summary.encoded(), as: UTF8.self)

@@ -53,14 +53,14 @@ struct SampleReport {
   init() throws {
     options = ReportOptions(
       directory: "",
-      period: ReportPeriod(
+      period: Period(
         since: "2026-11-19", until: "2026-11-19", start: Instant(seconds: 1_795_042_800),
         end: Instant(seconds: 1_795_129_200)), formats: [.csv, .xlsx],
       timeZone: try #require(TimeZone(identifier: "Europe/Berlin")), asOf: SampleReport.asOf,
       apps: ["Game (com.example.game)"], ordersInPeriod: 0, receiptsInScope: 0)
     options.appNames = ["com.example.game": "game"]
     summary = SummaryFacts(
-      isComplete: true, incompleteReasons: [], since: "2026-11-19", until: "2026-11-19", timeZone: "Europe/Berlin",
+      isComplete: true, incompleteReasons: [], period: options.period, timeZone: "Europe/Berlin",
       configuration: "c0ffee", findings: FindingsSummary(), history: [])
   }
 

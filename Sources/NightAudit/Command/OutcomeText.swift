@@ -13,8 +13,7 @@ package struct OutcomeText {
 
   package var table: String {
     let summary = outcome.summary
-    let days = summary.since == summary.until ? summary.until : "\(summary.since) to \(summary.until)"
-    var lines = ["Night audit of \(days) (\(summary.timeZone))"]
+    var lines = ["Night audit of \(summary.period.days) (\(summary.timeZone))"]
     lines.append(summary.stateLine)
     lines += summary.incompleteReasons.map { "  - \($0)" }
     switch (outcome.held.isEmpty, outcome.isRehearsal) {
@@ -76,7 +75,6 @@ package struct OutcomeText {
     let summary = outcome.summary
     let isQuiet = outcome.exitStatus == .complete || outcome.exitStatus == .criticalFindings
     if summary.isComplete, outcome.held.isEmpty, isQuiet { return nil }
-    let days = summary.since == summary.until ? summary.until : "\(summary.since) to \(summary.until)"
     let state: String
     if !outcome.held.isEmpty {
       state =
@@ -85,7 +83,7 @@ package struct OutcomeText {
     } else {
       state = summary.stateLabel
     }
-    var lines = ["Night audit of \(days): \(state)"]
+    var lines = ["Night audit of \(summary.period.days): \(state)"]
     lines += outcome.held.map { "  - \($0)" } + summary.incompleteReasons.map { "  - \($0)" }
     lines.append("  \(grouped(summary.findings.new)) findings are new, \(grouped(summary.findings.closing)) open.")
     if let directory = outcome.directory { lines.append("  Report: \(directory)") }

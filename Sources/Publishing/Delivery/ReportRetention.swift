@@ -129,7 +129,7 @@ package struct ReportDirectory {
     guard !isBelowLink, Self.isRealDirectory(whole), let contents = ReportContents(directory: whole),
       let summary = contents.summary, let asOf = contents.asOf, let run = contents.runId, known.contains(run)
     else { return nil }
-    return ReportRetention.Folder(path: path, asOf: asOf, isComplete: summary.isComplete)
+    return ReportRetention.Folder(path: path, asOf: asOf, isComplete: summary.complete)
   }
 
   private static func nights(in path: String) -> [String] { names(in: path).filter(LatestLink.isNight) }

@@ -44,7 +44,7 @@ package struct ReportContents {
   }
 
   package var asOf: Instant? {
-    summary.flatMap { try? Date($0.instant, strategy: .iso8601) }
+    summary.flatMap { try? Date($0.asOf, strategy: .iso8601) }
       .map { Instant(seconds: Int64($0.timeIntervalSince1970.rounded(.down))) }
   }
 

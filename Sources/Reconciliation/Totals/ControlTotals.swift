@@ -1,5 +1,5 @@
 /// Two sums of one figure from independent sources, which must agree.
-public struct ControlTotal: Hashable, Sendable {
+public struct ControlTotal: Hashable, Codable, Sendable {
   public var name: String
   public var left: String
   public var right: String

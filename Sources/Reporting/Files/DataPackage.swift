@@ -65,9 +65,8 @@ struct DataPackage: Encodable {
   let resources: [Resource]
 
   init(_ options: ReportOptions, summary: SummaryFacts, files: [ReportFile]) {
-    let days = summary.since == summary.until ? summary.since : "\(summary.since) to \(summary.until)"
-    name = "night-audit-\(options.period.name)"
-    title = "App Store night audit \(days) (\(summary.timeZone))"
+    name = "night-audit-\(options.period.folderName)"
+    title = "App Store night audit \(options.period.days) (\(summary.timeZone))"
     description = """
       Orders, payments and deliveries compared, for \(options.apps.joined(separator: ", ")), as of \(options.asOf.text). \
       Amounts are customer amounts as the shop recorded them, in major units of the currency of their row; they are not \

@@ -14,7 +14,7 @@ package enum ReportFormat: String, Hashable, CaseIterable, Sendable {
 package struct ReportOptions: Sendable {
   /// An empty directory, renamed into place after ``ReportWriter/finish(totals:summary:)``.
   package var directory: String
-  package var period: ReportPeriod
+  package var period: Period
   /// `summary.json` and `SHA256SUMS` are always written.
   package var formats: Set<ReportFormat>
   /// `report.timeZone`: the zone of times in sheets. Times in CSV are UTC.
@@ -39,7 +39,7 @@ package struct ReportOptions: Sendable {
   package var hasJournal = false
 
   package init(
-    directory: String, period: ReportPeriod, formats: Set<ReportFormat>, timeZone: TimeZone, asOf: Instant,
+    directory: String, period: Period, formats: Set<ReportFormat>, timeZone: TimeZone, asOf: Instant,
     apps: [String], ordersInPeriod: Int, receiptsInScope: Int, workbookOrders: Int = 100_000
   ) {
     (self.directory, self.period, self.formats, self.timeZone, self.asOf) = (directory, period, formats, timeZone, asOf)

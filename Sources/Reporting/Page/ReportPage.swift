@@ -44,7 +44,8 @@ struct ReportPage {
     func hash(_ content: [UInt8]) -> String { "sha256-\(Data(SHA256.hash(data: content)).base64EncodedString())" }
     var clock = clock
     return [
-      "title": "App Store night audit \(summary.days)", "days": summary.days, "timeZone": summary.timeZone,
+      "title": "App Store night audit \(summary.period.days)", "days": summary.period.days,
+      "timeZone": summary.timeZone,
       "style": String(decoding: PackageResources.page_css, as: UTF8.self),
       "script": String(decoding: PackageResources.page_js, as: UTF8.self),
       "styleHash": hash(PackageResources.page_css), "scriptHash": hash(PackageResources.page_js),

@@ -46,7 +46,7 @@ struct AboutPage {
 
   private mutating func writeSettings(_ facts: SummaryFacts) throws(SpreadsheetError) {
     try heading("What was audited, and how")
-    try entry("Period", "\(facts.days), days of \(facts.timeZone)")
+    try entry("Period", "\(facts.period.days), days of \(facts.timeZone)")
     var clock = LocalClock(timeZone: options.timeZone)
     try entry("As of", "\(clock.text(options.asOf)): every rule counts from this instant, never from a clock")
     try entry("Times", "in \(facts.timeZone) on the sheets, as their headers say; in UTC in the CSV files")

@@ -175,7 +175,7 @@ struct LiveControls {
       column(.orders, sheets.sum(.orders, "amount", where: [("currency", code), ("disposition", title)]))
     }
     if let first = cells.firstDay, let last = cells.lastDay,
-      facts.dayLines.contains(where: { $0.day == facts.until || $0.day == facts.since })
+      facts.dayLines.contains(where: { $0.day == facts.period.until || $0.day == facts.period.since })
     {
       line(
         "users = days", users, sheets.sum(.days, "ordered", of: ("currency", code), from: first, to: last, in: "day"))

@@ -11,7 +11,7 @@ struct ReportBook: ~Copyable {
   /// By the table's raw value; nil for a table without a sheet.
   private var sheets: [DataSheet?]
 
-  static func fileName(_ options: ReportOptions) -> String { "night-audit-\(options.period.name).xlsx" }
+  static func fileName(_ options: ReportOptions) -> String { "night-audit-\(options.period.folderName).xlsx" }
 
   init(_ options: ReportOptions, rowsPerSheet: Int? = nil) throws(SpreadsheetError) {
     let workbook = try Workbook(

@@ -1,3 +1,5 @@
+import Reconciliation
+
 /// The completeness of a report: all checks answered, all days of the period over.
 struct ReportState {
   let isComplete: Bool
@@ -26,7 +28,7 @@ struct ReportState {
 }
 
 extension SummaryFacts {
-  var state: ReportState { ReportState(isComplete: isComplete, missingDays: missingDays, until: until) }
+  var state: ReportState { ReportState(isComplete: isComplete, missingDays: missingDays, until: period.until) }
 
   /// The state as one line for a terminal: `Complete.`, or the reasons.
   package var stateLine: String {

@@ -8,7 +8,7 @@ struct RollForwardTitles {
   let closing: String
 
   init(_ facts: SummaryFacts, _ options: ReportOptions) {
-    if facts.isRange {
+    if facts.period.isRange {
       title = "\(RollForwardTitles.isMonth(facts) ? "Month-end" : "End of the period"): exposure roll-forward"
       (opening, closing) = ("Opening", "= Closing")
     } else {
@@ -16,7 +16,8 @@ struct RollForwardTitles {
       (opening, closing) = ("Open then", "= Open now")
     }
     guard let since = facts.changes.since else {
-      compared = "There is no report before \(facts.isRange ? facts.since : "this one"): every open finding is new."
+      compared =
+        "There is no report before \(facts.period.isRange ? facts.period.since : "this one"): every open finding is new."
       return
     }
     let passing = facts.findings.passing
@@ -33,7 +34,7 @@ struct RollForwardTitles {
   }
 
   private static func isMonth(_ facts: SummaryFacts) -> Bool {
-    guard let first = CivilDate(facts.since), let last = CivilDate(facts.until), first.day == 1,
+    guard let first = CivilDate(facts.period.since), let last = CivilDate(facts.period.until), first.day == 1,
       (first.year, first.month) == (last.year, last.month)
     else { return false }
     return CivilDate(daysSince1970: last.daysSince1970 + 1).day == 1

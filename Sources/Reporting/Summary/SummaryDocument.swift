@@ -72,21 +72,16 @@ package struct SummaryDocument: Codable {
     }
   }
 
-  struct Control: Codable {
-    var name: String
-    var left: String
-    var right: String
-  }
-
-  var complete: Bool
+  package var complete: Bool
   var incompleteReasons: [String]
-  var asOf: String
+  /// In RFC 3339.
+  package var asOf: String
   var period: Period
   var configuration: String
   var orders: Orders
   var dispositions: [String: Bucket]
   var findings: Findings
-  var control: [Control]
+  package var control: [ControlTotal]
   var adjustments: [AdjustmentLine]
   var changes: Changes
   var notChecked: [String: [String]]
@@ -104,7 +99,8 @@ package struct SummaryDocument: Codable {
     incompleteReasons = summary.incompleteReasons
     self.asOf = asOf.text
     period = Period(
-      since: summary.since, until: summary.until, timeZone: summary.timeZone, ended: summary.missingDays == 0,
+      since: summary.period.since, until: summary.period.until, timeZone: summary.timeZone,
+      ended: summary.missingDays == 0,
       missingDays: summary.missingDays)
     configuration = summary.configuration
     orders = Orders(read: totals.ordersRead)
@@ -123,7 +119,7 @@ package struct SummaryDocument: Codable {
     feedCoverage = summary.feedCoverage.mapValues(\.share)
     unusual = summary.unusual.map(\.words)
     first = summary.first.map(\.line)
-    self.control = control.map { Control(name: $0.name, left: $0.left, right: $0.right) }
+    self.control = control
     changes = Changes(
       since: summary.changes.since?.text, sinceComplete: summary.changes.isSinceCompleteNight,
       counts: Dictionary(uniqueKeysWithValues: summary.changes.counts.map { ($0.key.rawValue, $0.value) }),
@@ -136,15 +132,6 @@ package struct SummaryDocument: Codable {
     guard let document = try? decoder.decode(SummaryDocument.self, from: Data(json)) else { return nil }
     self = document
   }
-
-  package var controlTotals: [ControlTotal] {
-    control.map { ControlTotal(name: $0.name, left: $0.left, right: $0.right) }
-  }
-
-  package var isComplete: Bool { complete }
-
-  /// As-of in RFC 3339.
-  package var instant: String { asOf }
 
   package func encoded() throws(ReportError) -> [UInt8] {
     try JSONText.document(self, named: SummaryDocument.fileName, keys: .convertToSnakeCase)

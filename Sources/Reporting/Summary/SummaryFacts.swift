@@ -4,8 +4,7 @@ import Reconciliation
 package struct SummaryFacts: Sendable {
   package var isComplete: Bool
   package var incompleteReasons: [String]
-  package var since: String
-  package var until: String
+  package var period: Period
   /// Days of the period that were not over at the as-of.
   package var missingDays = 0
   package var timeZone: String
@@ -44,10 +43,10 @@ package struct SummaryFacts: Sendable {
   package var tieOut: TieOutFacts?
 
   package init(
-    isComplete: Bool, incompleteReasons: [String], since: String, until: String, timeZone: String,
-    configuration: String, findings: FindingsSummary, history: [Night]
+    isComplete: Bool, incompleteReasons: [String], period: Period, timeZone: String, configuration: String,
+    findings: FindingsSummary, history: [Night]
   ) {
-    (self.isComplete, self.incompleteReasons, self.since, self.until) = (isComplete, incompleteReasons, since, until)
+    (self.isComplete, self.incompleteReasons, self.period) = (isComplete, incompleteReasons, period)
     (self.timeZone, self.configuration, self.findings, self.history) = (timeZone, configuration, findings, history)
   }
 
@@ -86,10 +85,6 @@ package struct SummaryFacts: Sendable {
       ("Amount unknown", unknown, unknown > 0),
     ]
   }
-
-  var isRange: Bool { since != until }
-
-  var days: String { isRange ? "\(since) to \(until)" : until }
 
   package func control(_ totals: Totals) -> [ControlTotal] { totals.control + findings.control }
 }

@@ -1,3 +1,4 @@
+import Reconciliation
 import Spreadsheet
 
 /// The tables of a report, in the order of their sheets. Macros and imports depend on the names.

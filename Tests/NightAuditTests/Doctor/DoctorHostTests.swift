@@ -1,6 +1,7 @@
 import AppStore
 import Crypto
 import Foundation
+import Reconciliation
 import Testing
 
 @testable import NightAudit

@@ -604,10 +604,10 @@ struct WorkbookTests {
   @Test func theWorkbookOfALongerPeriodHasItsOwnNameTitleFindingsAndRollForward() throws {
     var report = try sample()
     report.options.formats = [.csv, .xlsx]
-    report.options.period = ReportPeriod(
+    report.options.period = Period(
       since: "2026-11-01", until: "2026-11-30", start: try instant("2026-11-01T00:00:00Z"),
       end: try instant("2026-12-01T00:00:00Z"))
-    (report.summary.since, report.summary.until) = ("2026-11-01", "2026-11-30")
+    report.summary.period = report.options.period
     report.summary.changes.since = try instant("2026-11-01T03:00:00Z")
     var older = Finding(kind: .wrongUser, subject: .order("old"), reason: "r")
     older.occurredAt = try instant("2026-10-31T23:59:59Z")

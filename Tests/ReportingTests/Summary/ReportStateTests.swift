@@ -23,8 +23,8 @@ import Testing
     var report = try SampleReport()
     report.summary.isComplete = isComplete
     report.summary.missingDays = missing
-    report.summary.since = "2026-11-01"
-    report.summary.until = "2026-11-30"
+    report.summary.period.since = "2026-11-01"
+    report.summary.period.until = "2026-11-30"
     let facts = report.summary
     #expect(facts.state.heading == heading && facts.state.text == text)
     #expect(missing == 0 || facts.stateLine.contains(text))

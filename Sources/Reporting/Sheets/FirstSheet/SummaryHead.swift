@@ -74,14 +74,15 @@ extension SummaryPage {
 
   mutating func writeScope(_ totals: Totals, _ facts: SummaryFacts) throws(SpreadsheetError) {
     try heading("What was audited")
-    for (label, day) in facts.isRange
-      ? [("First day", facts.since), (ReportIdentity.lastDay, facts.until)] : [(ReportIdentity.day, facts.until)]
+    let period = facts.period
+    for (label, day) in period.isRange
+      ? [("First day", period.since), (ReportIdentity.lastDay, period.until)] : [(ReportIdentity.day, period.until)]
     {
       let cell = CellReference(row: row, column: 1)
       try sheet.writeText(label, row: row, column: 0, format: formats.label)
       try sheet.writeText(day, row: row, column: 1, format: formats.value)
-      if day == facts.since { (figures.firstDay, names["FirstDay"]) = (cell, cell) }
-      if day == facts.until { (figures.lastDay, names["LastDay"]) = (cell, cell) }
+      if day == period.since { (figures.firstDay, names["FirstDay"]) = (cell, cell) }
+      if day == period.until { (figures.lastDay, names["LastDay"]) = (cell, cell) }
       row += 1
     }
     try sheet.writeText("As of", row: row, column: 0, format: formats.label)
