@@ -6,15 +6,15 @@ import Reconciliation
 import Reporting
 import Run
 
-extension OutcomeText {
+extension NightOutcome {
   /// The document of `summary.json`, with the report's directory.
   package var document: PlacedReport {
     PlacedReport(
       document: SummaryDocument(
-        totals: outcome.totals, summary: outcome.summary, control: outcome.summary.control(outcome.totals),
-        asOf: outcome.asOf),
-      directory: outcome.directory, held: outcome.held.isEmpty ? nil : outcome.held.map(\.description),
-      dispatches: outcome.dispatches.isEmpty ? nil : outcome.dispatches)
+        totals: self.totals, summary: self.summary, control: self.summary.control(self.totals),
+        asOf: asOf),
+      directory: self.directory, held: self.held.isEmpty ? nil : self.held.map(\.description),
+      dispatches: dispatches.isEmpty ? nil : dispatches)
   }
 
   package struct PlacedReport: Encodable {

@@ -35,10 +35,10 @@ extension Doctor {
         } else if !protocols.contains(scheme) {
           diagnosis.problem = "this curl does not speak \(scheme); install one that does (curl --version lists them)"
         } else if let host = target.account.flatMap({ URLComponents(string: $0.url)?.host }), !isProxied(scheme) {
-          switch await lookUp(host, key: "url") {
+          switch await fault(of: host, key: "url") {
           case nil: break
-          case .unknown(let problem)?: (diagnosis.problem, diagnosis.status) = (problem, .cannotWrite)
-          case .unanswered(let warning)?: diagnosis.warning = warning
+          case (let problem, true)?: (diagnosis.problem, diagnosis.status) = (problem, .cannotWrite)
+          case (let warning, false)?: diagnosis.warning = warning
           }
         }
       }
@@ -53,24 +53,16 @@ extension Doctor {
       !isProxied(parts.scheme?.lowercased() ?? "")
     else { return nil }
     let subject = "notify.pingUrl \(ShownURL.host(url))"
-    switch await lookUp(host, key: "notify.pingUrl") {
-    case nil: return .fine(subject)
-    case .unknown(let text)?, .unanswered(let text)?: return .warning(subject, text)
-    }
+    return await fault(of: host, key: "notify.pingUrl").map { .warning(subject, $0.text) } ?? .fine(subject)
   }
 
-  private enum UnresolvedHost {
-    case unknown(String)
-    case unanswered(String)
-  }
-
-  /// nil for a host with an address.
-  private func lookUp(_ host: String, key: String) async -> UnresolvedHost? {
+  /// The fault of a host without an address, and whether the name server confirmed it; nil for a host with an address.
+  private func fault(of host: String, key: String) async -> (text: String, isConfirmed: Bool)? {
     switch await resolve(host) {
     case .found: nil
-    case .unknown: .unknown("the host \(host) has no address; correct the host in \(key)")
+    case .unknown: ("the host \(host) has no address; correct the host in \(key)", true)
     case .unanswered:
-      .unanswered("the name server gave no answer for \(host); check the host in \(key), and DNS on this machine")
+      ("the name server gave no answer for \(host); check the host in \(key), and DNS on this machine", false)
     }
   }
 

@@ -114,7 +114,7 @@ package struct FindingsTable: FindingsOutput, ~Copyable {
   ])
   private let rows = SpillSorter(directory: NSTemporaryDirectory())
   private var record = RecordBytes()
-  private var stake = Stake()
+  private var stake = RiskTotal()
   private let asOf: Instant
   private let width: Int?
   private let print: (String) -> Void

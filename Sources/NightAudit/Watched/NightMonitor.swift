@@ -42,7 +42,7 @@ struct NightMonitor: Sendable {
         .interrupted, .terminated:
         .failure
       }
-    await ping?.send(event, OutcomeText(outcome).table + "\nExit status: \(outcome.exitStatus.rawValue)\n")
+    await ping?.send(event, outcome.table + "\nExit status: \(outcome.exitStatus.rawValue)\n")
     if !outcome.held.isEmpty {
       await notify(.held(outcome.held, directory: outcome.directory.map { ReportFolder.absolute($0) }))
     }

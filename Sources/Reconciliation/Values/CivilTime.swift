@@ -98,15 +98,10 @@ extension Instant {
     let time = CivilTime(seconds: seconds)
     let date = CivilDate(daysSince1970: time.day)
     // The fast path, because a report contains hundreds of thousands of instants.
-    if (0...9_999).contains(date.year) {
-      return Instant.text(Int(date.year), date.month, date.day, time.hour, time.minute, time.second)
-    }
-    func padded(_ number: some BinaryInteger, _ places: Int = 2) -> String {
-      let digits = String(number)
-      return String(repeating: "0", count: max(0, places - digits.count)) + digits
-    }
-    return "\(date.year < 0 ? "-" : "")\(padded(date.year.magnitude, 4))-\(padded(date.month))-\(padded(date.day))"
-      + "T\(padded(time.hour)):\(padded(time.minute)):\(padded(time.second))Z"
+    let isOfFourDigits = (0...9_999).contains(date.year)
+    let text = Instant.text(
+      isOfFourDigits ? Int(date.year) : 0, date.month, date.day, time.hour, time.minute, time.second)
+    return isOfFourDigits ? text : date.text + text.drop { $0 != "T" }
   }
 }
 

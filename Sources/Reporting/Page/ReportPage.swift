@@ -144,7 +144,7 @@ struct ReportPage {
 
   private func kinds(_ findings: FindingsSummary) -> Values {
     let kinds = findings.openKinds.map { kind -> Values in
-      let stake = findings.byKind[kind] ?? Stake()
+      let stake = findings.byKind[kind] ?? RiskTotal()
       return [
         "word": kind.rawValue, "name": kind.title, "count": grouped(stake.findings),
         "severity": findings.severityText(of: kind), "money": stake.shown,

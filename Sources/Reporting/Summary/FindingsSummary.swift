@@ -2,7 +2,7 @@ import Reconciliation
 
 /// The movement of findings since the last complete night, and the open findings.
 package struct FindingsSummary: Sendable {
-  package private(set) var byKind: [FindingKind: Stake] = [:]
+  package private(set) var byKind: [FindingKind: RiskTotal] = [:]
   package struct Line: Hashable, Sendable {
     package var kind: FindingKind
     package var severity: Severity
@@ -28,8 +28,8 @@ package struct FindingsSummary: Sendable {
   /// By the same line without a finding.
   private var byLine: [Line: Line] = [:]
   private var byOwner: [String?: OwnerLine] = [:]
-  private var bySeverity: [Severity: Stake] = [:]
-  package private(set) var open = Stake()
+  private var bySeverity: [Severity: RiskTotal] = [:]
+  package private(set) var open = RiskTotal()
   package private(set) var ageing = Ageing()
   package private(set) var liability = CustomerLiability()
   /// Findings that were open at the end of that night.
@@ -39,7 +39,7 @@ package struct FindingsSummary: Sendable {
   package var closed = 0
   package var rollForward = RollForward()
   /// Findings that opened and closed since.
-  package private(set) var passing = Stake()
+  package private(set) var passing = RiskTotal()
 
   package init() {}
 
@@ -47,8 +47,8 @@ package struct FindingsSummary: Sendable {
   package mutating func add(_ reported: ReportedFinding, asOf: Instant, today: String = "") {
     let finding = reported.finding
     if reported.isUndecided { addToOwner(reported, today: today) }
-    byKind[finding.kind, default: Stake()].add(finding)
-    bySeverity[finding.severity, default: Stake()].add(finding)
+    byKind[finding.kind, default: RiskTotal()].add(finding)
+    bySeverity[finding.severity, default: RiskTotal()].add(finding)
     open.add(finding)
     liability.add(reported)
     let line = Line(kind: finding.kind, severity: finding.severity, currency: finding.currency)

@@ -58,7 +58,7 @@ struct Run: AsyncParsableCommand {
       } else {
         outcome = try await night.run(request)
       }
-      try common.show(OutcomeText(outcome))
+      try common.show(outcome)
       return outcome.exitStatus
     }
   }
@@ -114,7 +114,7 @@ struct Reconcile: AsyncParsableCommand {
       if options.dryRun { request.out = nil }
       request.threshold = try threshold.threshold
       let outcome = try await night.reconcile(request)
-      try common.show(OutcomeText(outcome))
+      try common.show(outcome)
       return outcome.exitStatus
     }
   }
@@ -145,5 +145,5 @@ struct ThresholdOptions: ParsableArguments {
 }
 
 extension CommonOptions {
-  fileprivate func show(_ night: OutcomeText) throws { try show(night.document, quiet ? night.brief : night.table) }
+  fileprivate func show(_ night: NightOutcome) throws { try show(night.document, quiet ? night.brief : night.table) }
 }

@@ -30,7 +30,7 @@ import Testing
       ("init", "night-audit init", [Init.Document.self]),
       ("rebuild", "night-audit rebuild", [RebuildRun.Outcome.self]),
       ("recheck", "night-audit recheck", [RecheckDocument.self]),
-      ("run", "night-audit run, night-audit reconcile", [OutcomeText.PlacedReport.self]),
+      ("run", "night-audit run, night-audit reconcile", [NightOutcome.PlacedReport.self]),
       ("runs-diff", "night-audit runs diff", [RunDifference.Document.self]),
       ("runs-forget", "night-audit runs forget", [RunUndo.Outcome.Document.self]),
       ("runs-list", "night-audit runs list", [[PastRun.Document].self]),

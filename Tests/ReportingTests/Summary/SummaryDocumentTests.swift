@@ -113,7 +113,7 @@ struct SummaryDocumentTests {
   func unknownAmountsAtRiskAreCountedWithAndWithoutKnownOnes(isUnknown: Bool) throws {
     var finding = Finding(kind: .orphanPayment, subject: .transaction("T1"), reason: "r")
     finding.isAmountAtRiskUnknown = isUnknown
-    var stake = Stake()
+    var stake = RiskTotal()
     stake.add(finding)
     #expect(stake.unknown == (isUnknown ? 1 : 0))
     #expect(stake.words == (isUnknown ? "1 with amount unknown" : "nothing"))

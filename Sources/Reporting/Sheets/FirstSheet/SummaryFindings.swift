@@ -36,7 +36,7 @@ extension SummaryPage {
       row -= 1
       try header(["Open", "Amount unknown"] + block.map(\.code), texts: 0, from: 2)
       for kind in kinds {
-        let stake = findings.byKind[kind] ?? Stake()
+        let stake = findings.byKind[kind] ?? RiskTotal()
         let name = Criterion.cell(CellReference(row: row, column: 0))
         try writeName(of: kind, sheets)
         try sheet.writeText(findings.severityText(of: kind), row: row, column: 1, format: formats.shrinkingText)

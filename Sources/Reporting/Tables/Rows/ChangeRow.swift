@@ -43,22 +43,16 @@ package struct ChangeRow: Hashable, Sendable {
   package init(
     _ change: Change, finding: Finding, findingId: String, before: String?, after: String?, because: String? = nil
   ) {
-    (self.change, self.findingId) = (change, findingId)
-    kind = finding.kind
-    severity = finding.severity
-    orderId = finding.orderId
-    userId = finding.userId
-    atStake = finding.atStake
-    amount = finding.amountInRiskCurrency
-    currency = finding.currency
-    occurredAt = finding.occurredAt
-    (self.before, self.after, self.because) = (before, after, because)
+    self.init(
+      change, findingId: findingId, kind: finding.kind, severity: finding.severity, orderId: finding.orderId,
+      userId: finding.userId, atStake: finding.atStake, amount: finding.amountInRiskCurrency,
+      currency: finding.currency, before: before, after: after, because: because, occurredAt: finding.occurredAt)
   }
 
   package init(
-    _ change: Change, findingId: String?, kind: FindingKind?, severity: Severity?, orderId: Identifier?,
-    userId: Identifier?, atStake: Money?, amount: Money?, currency: Currency?, before: String?, after: String?,
-    because: String?, occurredAt: Instant?
+    _ change: Change, findingId: String? = nil, kind: FindingKind? = nil, severity: Severity? = nil,
+    orderId: Identifier?, userId: Identifier?, atStake: Money? = nil, amount: Money?, currency: Currency?,
+    before: String?, after: String?, because: String?, occurredAt: Instant?
   ) {
     (self.change, self.findingId, self.kind, self.severity, self.orderId) = (change, findingId, kind, severity, orderId)
     (self.userId, self.atStake, self.amount, self.currency) = (userId, atStake, amount, currency)
@@ -70,9 +64,8 @@ package struct ChangeRow: Hashable, Sendable {
     after: Disposition, because: String
   ) {
     self.init(
-      .adjusted, findingId: nil, kind: nil, severity: nil, orderId: orderId, userId: userId, atStake: nil,
-      amount: amount, currency: amount?.currency, before: before.rawValue, after: after.rawValue, because: because,
-      occurredAt: createdAt)
+      .adjusted, orderId: orderId, userId: userId, amount: amount, currency: amount?.currency,
+      before: before.rawValue, after: after.rawValue, because: because, occurredAt: createdAt)
   }
 
   /// A refund with another amount; `orderId` is nil for a payment without an order.
@@ -81,7 +74,7 @@ package struct ChangeRow: Hashable, Sendable {
     refundedAt: Instant
   ) {
     self.init(
-      .adjusted, findingId: nil, kind: nil, severity: nil, orderId: orderId, userId: userId, atStake: nil,
+      .adjusted, orderId: orderId, userId: userId,
       amount: Money(minorUnits: before.minorUnits - after.minorUnits, currency: before.currency),
       currency: before.currency, before: before.decimalText, after: after.decimalText,
       because: after.minorUnits == 0

@@ -1,7 +1,7 @@
 import Reconciliation
 
 /// A count of findings, their amount at risk, and how many have an unknown amount at risk.
-package struct Stake: Equatable, Sendable {
+package struct RiskTotal: Equatable, Sendable {
   package private(set) var findings = 0
   package private(set) var money = MoneyByCurrency()
   package private(set) var unknown = 0
@@ -52,7 +52,7 @@ package struct Ageing: Equatable, Sendable {
     }
   }
 
-  private var deals: [Bucket: Stake] = [:]
+  private var byAge: [Bucket: RiskTotal] = [:]
   private var known: [Bucket: Int] = [:]
 
   package init() {}
@@ -61,11 +61,11 @@ package struct Ageing: Equatable, Sendable {
   package mutating func add(_ reported: ReportedFinding, asOf: Instant) {
     let finding = reported.finding
     let days = finding.occurredAt.map { max(0, (asOf - $0).wholeDays) }
-    deals[Bucket(days: days), default: Stake()].add(finding)
+    byAge[Bucket(days: days), default: RiskTotal()].add(finding)
     known[Bucket(days: max(0, (asOf - reported.firstSeen).wholeDays)), default: 0] += 1
   }
 
-  package subscript(bucket: Bucket) -> Stake { deals[bucket] ?? Stake() }
+  package subscript(bucket: Bucket) -> RiskTotal { byAge[bucket] ?? RiskTotal() }
 
   package func known(_ bucket: Bucket) -> Int { known[bucket, default: 0] }
 

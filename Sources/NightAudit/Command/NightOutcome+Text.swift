@@ -5,31 +5,27 @@ import Reconciliation
 import Reporting
 import Run
 
-/// The result of a night as text and as JSON.
-package struct OutcomeText {
-  package let outcome: NightOutcome
-
-  package init(_ outcome: NightOutcome) { self.outcome = outcome }
-
+extension NightOutcome {
+  /// The result of a night for a terminal.
   package var table: String {
-    let summary = outcome.summary
+    let summary = self.summary
     var lines = ["Night audit of \(summary.period.days) (\(summary.timeZone))"]
     lines.append(summary.stateLine)
     lines += summary.incompleteReasons.map { "  - \($0)" }
-    switch (outcome.held.isEmpty, outcome.isRehearsal) {
+    switch (self.held.isEmpty, isRehearsal) {
     case (true, false): break
     case (true, true): lines.append("With the stored answers, the night would not be held.")
     case (false, false):
       lines.append("HELD: the night is not published, sent or recorded. The same command with --accept releases it.")
     case (false, true): lines.append("The night WOULD BE HELD: it would not be published, sent or recorded.")
     }
-    lines += outcome.held.map { "  - \($0)" }
+    lines += self.held.map { "  - \($0)" }
     lines.append("")
-    lines.append("Orders read: \(grouped(outcome.totals.ordersRead))")
+    lines.append("Orders read: \(grouped(self.totals.ordersRead))")
     for disposition in Disposition.allCases {
-      let orders = outcome.totals.ordersByDisposition[disposition.index]
+      let orders = self.totals.ordersByDisposition[disposition.index]
       if orders == 0 { continue }
-      let money = outcome.totals.amountByDisposition[disposition.index].words
+      let money = self.totals.amountByDisposition[disposition.index].words
       lines.append(
         "  \(padded(disposition.title, 32))\(leftPadded(grouped(orders), 9))  \(money.joined(separator: " · "))")
     }
@@ -45,8 +41,8 @@ package struct OutcomeText {
     if findings.closing > 0 {
       lines.append("At stake: \(findings.open.words)")
       for bucket in findings.ageing.buckets where findings.ageing[bucket].findings > 0 {
-        let deals = findings.ageing[bucket]
-        lines.append("  \(padded(bucket.title, 32))\(leftPadded(grouped(deals.findings), 9))  \(deals.words)")
+        let total = findings.ageing[bucket]
+        lines.append("  \(padded(bucket.title, 32))\(leftPadded(grouped(total.findings), 9))  \(total.words)")
       }
     }
     if !summary.changes.lines.isEmpty {
@@ -57,12 +53,12 @@ package struct OutcomeText {
     }
     lines += summary.unusual.map(\.words) + summary.uncheckedTexts + summary.uncheckedOrderTexts
     lines.append("Control totals: balanced")
-    if let directory = outcome.directory { lines.append("Report: \(directory)") }
-    lines += outcome.kept.map { file in
+    if let directory = self.directory { lines.append("Report: \(directory)") }
+    lines += self.kept.map { file in
       file.was == file.now
         ? "Kept beside the report: \(file.now)" : "Kept, because it was edited: \(file.was), now \(file.now)"
     }
-    lines += outcome.dispatches.map { dispatch in
+    lines += dispatches.map { dispatch in
       let folder = (dispatch.directory as NSString).lastPathComponent
       return dispatch.problem.map { "NOT SENT to \(dispatch.target): \(folder): \($0)" }
         ?? "Sent to \(dispatch.target): \(folder)"
@@ -72,21 +68,21 @@ package struct OutcomeText {
 
   /// The text of `--quiet`: nil for a complete night, else its state, reasons and counts of findings.
   package var brief: String? {
-    let summary = outcome.summary
-    let isQuiet = outcome.exitStatus == .complete || outcome.exitStatus == .criticalFindings
-    if summary.isComplete, outcome.held.isEmpty, isQuiet { return nil }
+    let summary = self.summary
+    let isQuiet = self.exitStatus == .complete || self.exitStatus == .criticalFindings
+    if summary.isComplete, self.held.isEmpty, isQuiet { return nil }
     let state: String
-    if !outcome.held.isEmpty {
+    if !self.held.isEmpty {
       state =
-        outcome.isRehearsal
+        isRehearsal
         ? "WOULD BE HELD" : "HELD; check the report, then release it by the same command with --accept"
     } else {
       state = summary.stateLabel
     }
     var lines = ["Night audit of \(summary.period.days): \(state)"]
-    lines += outcome.held.map { "  - \($0)" } + summary.incompleteReasons.map { "  - \($0)" }
+    lines += self.held.map { "  - \($0)" } + summary.incompleteReasons.map { "  - \($0)" }
     lines.append("  \(grouped(summary.findings.new)) findings are new, \(grouped(summary.findings.closing)) open.")
-    if let directory = outcome.directory { lines.append("  Report: \(directory)") }
+    if let directory = self.directory { lines.append("  Report: \(directory)") }
     return lines.joined(separator: "\n")
   }
 
