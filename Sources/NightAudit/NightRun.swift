@@ -38,11 +38,8 @@ package struct NightRun: Sendable {
     settings: Settings, logger: Logger, stop: StopSignal, progress: WorkProgress,
     runId: String = UUID().uuidString.lowercased()
   ) {
-    self.runId = runId
-    self.settings = settings
-    self.logger = logger
-    self.stop = stop
-    self.progress = progress
+    (self.runId, self.settings, self.logger) = (runId, settings, logger)
+    (self.stop, self.progress) = (stop, progress)
   }
 
   // MARK: - Commands

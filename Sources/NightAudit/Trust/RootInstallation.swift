@@ -33,9 +33,7 @@ package struct RootInstallation: Sendable {
 
   /// - Parameter pinned: true if other certificates in the directory are a fault (`appstore.pinRoots`).
   package init(directory: String, pins: [TrustedRoots.PinnedRoot] = TrustedRoots.applePins, pinned: Bool = true) {
-    self.directory = directory
-    self.pins = pins
-    self.pinned = pinned
+    (self.directory, self.pins, self.pinned) = (directory, pins, pinned)
   }
 
   /// Installs the missing certificates. Throws `RootInstallationError`, and errors of `fetch`.

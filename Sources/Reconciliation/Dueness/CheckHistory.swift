@@ -46,17 +46,13 @@ public struct CheckHistory: Hashable, Sendable {
         || self.reason == .systemic
       {
         answeredAt = nil
-        self.outcome = outcome
-        self.reason = reason
-        self.isOffline = isOffline
+        (self.outcome, self.reason, self.isOffline) = (outcome, reason, isOffline)
       }
       return
     }
     attempts = wasFinal ? 1 : attempts + 1
     if self.outcome != outcome { outcomeSince = asOf }
-    self.outcome = outcome
-    self.reason = reason
-    self.isOffline = isOffline
+    (self.outcome, self.reason, self.isOffline) = (outcome, reason, isOffline)
     answeredAt = appleDate ?? asOf
     if reason != .systemic { unansweredSince = nil }
     criticalSince = nil

@@ -8,9 +8,7 @@ public struct Dueness: Hashable, Sendable {
     public var lookback: Span
 
     public init(staleAfter: Span, refundWindow: Span, lookback: Span) {
-      self.staleAfter = staleAfter
-      self.refundWindow = refundWindow
-      self.lookback = lookback
+      (self.staleAfter, self.refundWindow, self.lookback) = (staleAfter, refundWindow, lookback)
     }
 
     public var horizon: Span { max(lookback, refundWindow) }
@@ -38,9 +36,7 @@ public struct Dueness: Hashable, Sendable {
   public var rank: Rank
 
   public init(from: Instant, until: Instant? = nil, rank: Rank) {
-    self.from = from
-    self.until = until
-    self.rank = rank
+    (self.from, self.until, self.rank) = (from, until, rank)
   }
 
   public func includes(_ asOf: Instant) -> Bool { from <= asOf && until.map { asOf < $0 } ?? true }

@@ -17,12 +17,9 @@ public struct BorrowedTransaction {
     isUpgraded: Bool?, signedDate: Instant, firstSignedDate: Instant?,
     channel: EvidenceChannel
   ) {
-    self.payment = payment
-    self.subscriptionExpiresDate = subscriptionExpiresDate
-    self.revocationWithdrawnDate = revocationWithdrawnDate
-    self.revocationStatedDate = revocationStatedDate
-    self.subscriptionStatusDate = subscriptionStatusDate
-    self.renewalDate = renewalDate
+    (self.payment, self.subscriptionExpiresDate) = (payment, subscriptionExpiresDate)
+    (self.revocationWithdrawnDate, self.revocationStatedDate) = (revocationWithdrawnDate, revocationStatedDate)
+    (self.subscriptionStatusDate, self.renewalDate) = (subscriptionStatusDate, renewalDate)
     self.isUpgraded = isUpgraded
     (self.signedDate, self.firstSignedDate) = (signedDate, firstSignedDate)
     self.channel = channel

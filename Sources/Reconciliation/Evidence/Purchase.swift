@@ -10,10 +10,8 @@ public struct PurchaseKey: Hashable, Comparable, Sendable {
   public init(
     environment: AppleEnvironment, transactionId: Identifier, period: Identifier = "", purchasedAt: Instant? = nil
   ) {
-    self.environment = environment
-    self.transactionId = transactionId
-    self.period = period
-    self.purchasedAt = purchasedAt
+    (self.environment, self.transactionId) = (environment, transactionId)
+    (self.period, self.purchasedAt) = (period, purchasedAt)
   }
 
   public func hash(into hasher: inout Hasher) {

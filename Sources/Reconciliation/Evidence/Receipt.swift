@@ -155,12 +155,8 @@ public struct Receipt: Hashable, Sendable {
     receiptId: Identifier, orderId: Identifier?, userId: Identifier?, claimedEnvironment: String? = nil,
     receivedAt: Instant, state: ProofState, defect: String? = nil
   ) {
-    self.receiptId = receiptId
-    self.orderId = orderId
-    self.userId = userId
-    self.claimedEnvironment = claimedEnvironment
-    self.receivedAt = receivedAt
-    self.state = state
+    (self.receiptId, self.orderId, self.userId) = (receiptId, orderId, userId)
+    (self.claimedEnvironment, self.receivedAt, self.state) = (claimedEnvironment, receivedAt, state)
     self.defect = defect
   }
 

@@ -141,9 +141,7 @@ public struct AnswerCount: Hashable, Sendable {
   public var pendingSince: Instant?
 
   public init(isFirst: Bool, refusal: Refusal? = nil, pendingSince: Instant? = nil) {
-    self.isFirst = isFirst
-    self.refusal = refusal
-    self.pendingSince = pendingSince
+    (self.isFirst, self.refusal, self.pendingSince) = (isFirst, refusal, pendingSince)
   }
 }
 
@@ -158,9 +156,7 @@ public struct PendingRefusals: Hashable, Sendable {
   public var spans: [FirstAnswers]
 
   public init(since: Instant, asked: Instant, spans: [FirstAnswers]) {
-    self.since = since
-    self.asked = asked
-    self.spans = spans
+    (self.since, self.asked, self.spans) = (since, asked, spans)
   }
 
   /// The systemic refusals. One that continues from an earlier night is systemic in any number.

@@ -22,9 +22,7 @@ public struct UnusualShare: Hashable, Sendable {
     public var counts: [String: Int]
 
     public init(nights: Int, orders: Int, counts: [String: Int]) {
-      self.nights = nights
-      self.orders = orders
-      self.counts = counts
+      (self.nights, self.orders, self.counts) = (nights, orders, counts)
     }
   }
 

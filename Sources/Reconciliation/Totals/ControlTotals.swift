@@ -5,9 +5,7 @@ public struct ControlTotal: Hashable, Codable, Sendable {
   public var right: String
 
   public init(name: String, left: String, right: String) {
-    self.name = name
-    self.left = left
-    self.right = right
+    (self.name, self.left, self.right) = (name, left, right)
   }
 
   public var isBalanced: Bool { left == right }
@@ -96,10 +94,8 @@ public struct Totals: Sendable {
     public var bundleId: Identifier?
 
     public init(currency: Currency, minorUnits: Int64, productId: Identifier, bundleId: Identifier?) {
-      self.currency = currency
-      self.minorUnits = minorUnits
-      self.productId = productId
-      self.bundleId = bundleId
+      (self.currency, self.minorUnits) = (currency, minorUnits)
+      (self.productId, self.bundleId) = (productId, bundleId)
     }
 
     // The other parts hardly differ among the points of a product.
@@ -116,10 +112,7 @@ public struct Totals: Sendable {
     public var currency: Currency
 
     public init(bundleId: Identifier?, productId: Identifier, country: Country?, currency: Currency) {
-      self.bundleId = bundleId
-      self.productId = productId
-      self.country = country
-      self.currency = currency
+      (self.bundleId, self.productId, self.country, self.currency) = (bundleId, productId, country, currency)
     }
 
     public func hash(into hasher: inout Hasher) {
@@ -153,12 +146,9 @@ public struct Totals: Sendable {
     ordersRead: Int, ordersByDisposition: [Int], ordersByCurrency: [ByCurrency<Int>],
     amountByDisposition: [MoneyByCurrency], ordered: MoneyByCurrency, ordersByKind: [Int]
   ) {
-    self.ordersRead = ordersRead
-    self.ordersByDisposition = ordersByDisposition
-    self.ordersByCurrency = ordersByCurrency
-    self.amountByDisposition = amountByDisposition
-    self.ordered = ordered
-    self.ordersByKind = ordersByKind
+    (self.ordersRead, self.ordersByDisposition) = (ordersRead, ordersByDisposition)
+    (self.ordersByCurrency, self.amountByDisposition) = (ordersByCurrency, amountByDisposition)
+    (self.ordered, self.ordersByKind) = (ordered, ordersByKind)
   }
 
   public mutating func join(_ line: Line, of key: UserKey) { users.add(line, to: key) }

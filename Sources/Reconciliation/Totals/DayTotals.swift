@@ -8,9 +8,7 @@ public struct DayTotals: Sendable {
     public var end: Instant
 
     public init(name: String, start: Instant, end: Instant) {
-      self.name = name
-      self.start = start
-      self.end = end
+      (self.name, self.start, self.end) = (name, start, end)
     }
 
     fileprivate func contains(_ instant: Instant) -> Bool { start <= instant && instant < end }
@@ -127,10 +125,7 @@ public struct Adjustment: Hashable, Sendable {
   public var now: DayTotals.Sum
 
   public init(day: String, bucket: DayTotals.Bucket, reported: DayTotals.Sum, now: DayTotals.Sum) {
-    self.day = day
-    self.bucket = bucket
-    self.reported = reported
-    self.now = now
+    (self.day, self.bucket, self.reported, self.now) = (day, bucket, reported, now)
   }
 
   /// Compares two states of the same days, in sequence. Days in only one of them are left out.

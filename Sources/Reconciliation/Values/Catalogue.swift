@@ -12,11 +12,8 @@ public struct Catalogue: Hashable, Sendable {
       productId: Identifier, type: ProductType? = nil, name: String? = nil, soldFrom: Instant? = nil,
       soldUntil: Instant? = nil
     ) {
-      self.productId = productId
-      self.type = type
-      self.name = name
-      self.soldFrom = soldFrom
-      self.soldUntil = soldUntil
+      (self.productId, self.type, self.name) = (productId, type, name)
+      (self.soldFrom, self.soldUntil) = (soldFrom, soldUntil)
     }
 
     public func isOnSale(at instant: Instant) -> Bool {

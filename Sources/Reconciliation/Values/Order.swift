@@ -28,13 +28,8 @@ public struct Order: Hashable, Sendable {
     orderId: Identifier, userId: Identifier, productId: Identifier, quantity: Int32 = 1, amount: Money,
     status: OrderStatus, createdAt: Instant
   ) {
-    self.orderId = orderId
-    self.userId = userId
-    self.productId = productId
-    self.quantity = quantity
-    self.amount = amount
-    self.status = status
-    self.createdAt = createdAt
+    (self.orderId, self.userId, self.productId, self.quantity) = (orderId, userId, productId, quantity)
+    (self.amount, self.status, self.createdAt) = (amount, status, createdAt)
   }
 }
 
@@ -59,17 +54,10 @@ public struct BadOrder: Hashable, Sendable {
     amountText: String, currencyText: String, statusText: String, transactionId: Identifier?, createdAt: Instant,
     defect: String
   ) {
-    self.orderId = orderId
-    self.userId = userId
-    self.bundleId = bundleId
-    self.productId = productId
-    self.quantity = quantity
-    self.amountText = amountText
-    self.currencyText = currencyText
-    self.statusText = statusText
-    self.transactionId = transactionId
-    self.createdAt = createdAt
-    self.defect = defect
+    (self.orderId, self.userId, self.bundleId) = (orderId, userId, bundleId)
+    (self.productId, self.quantity, self.amountText) = (productId, quantity, amountText)
+    (self.currencyText, self.statusText, self.transactionId) = (currencyText, statusText, transactionId)
+    (self.createdAt, self.defect) = (createdAt, defect)
   }
 }
 
@@ -128,14 +116,9 @@ public struct Delivery: Hashable, Sendable {
     deliveryId: Identifier, orderId: Identifier?, userId: Identifier, productId: Identifier, quantity: Int64? = 1,
     deliveredAt: Instant, revokedAt: Instant? = nil, defect: String? = nil
   ) {
-    self.deliveryId = deliveryId
-    self.orderId = orderId
-    self.userId = userId
-    self.productId = productId
-    self.quantity = quantity
-    self.deliveredAt = deliveredAt
-    self.revokedAt = revokedAt
-    self.defect = defect
+    (self.deliveryId, self.orderId, self.userId) = (deliveryId, orderId, userId)
+    (self.productId, self.quantity, self.deliveredAt) = (productId, quantity, deliveredAt)
+    (self.revokedAt, self.defect) = (revokedAt, defect)
   }
 
   public var stands: Bool { revokedAt == nil }

@@ -16,14 +16,8 @@ public struct JudgedOrder: Hashable, Sendable {
     bundleId: String? = nil, productId: Identifier, quantity: Int32 = 1, amount: Money, bookedAt: Instant,
     isBooked: Bool, isAwaited: Bool = false, renewals: [Identifier] = []
   ) {
-    self.bundleId = bundleId
-    self.productId = productId
-    self.quantity = quantity
-    self.amount = amount
-    self.bookedAt = bookedAt
-    self.isBooked = isBooked
-    self.isAwaited = isAwaited
-    self.renewals = renewals
+    (self.bundleId, self.productId, self.quantity, self.amount) = (bundleId, productId, quantity, amount)
+    (self.bookedAt, self.isBooked, self.isAwaited, self.renewals) = (bookedAt, isBooked, isAwaited, renewals)
   }
 
   public init?(_ judgement: Judgement) {
