@@ -104,15 +104,14 @@ package struct ReportWriter: ~Copyable {
 
   /// Adds a receipt, in byte order of IDs.
   package mutating func write(receipt: Receipt) throws(ReportError) {
-    let line = ReceiptLine(receipt)
-    try csv?.receipts.add(line)
-    try book?.write(line)
+    try csv?.receipts.add(receipt)
+    try book?.write(receipt)
   }
 
   /// Adds a receipt; calls `whole` only if the bytes of its row cannot be copied.
   package mutating func write(receipt: BorrowedReceipt, _ whole: () throws -> Receipt) throws {
     guard book == nil, let receipts = csv?.receipts, receipts.takesBytes else { return try write(receipt: whole()) }
-    try receipts.add({ ReceiptLine(try whole()) }, put: { $0.put(receipt) })
+    try receipts.add(whole, put: { $0.put(receipt) })
   }
 
   /// Adds a refund of the period, in byte order of transaction IDs.

@@ -1,4 +1,5 @@
 import Glibc
+import Reconciliation
 
 /// A table as a CSV file, with a second file for Excel if it is wanted.
 struct CSVTable<Row: TableRow> {
@@ -124,7 +125,7 @@ final class CSVFile {
 /// The tables of a report that have a file.
 struct CSVFiles {
   let orders: CSVTable<OrderLine>
-  let receipts: CSVTable<ReceiptLine>
+  let receipts: CSVTable<Receipt>
   /// By the table's raw value; nil for a table without a file.
   private let others: [(any FinishingTable)?]
 

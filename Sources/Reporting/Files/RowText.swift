@@ -6,12 +6,12 @@ import Reconciliation
 /// made.
 package struct RowText: ~Copyable {
   private var dimensions: ReportDimensions
-  private let put: (order: (OrderLine, inout CSVText) -> Void, receipt: (ReceiptLine, inout CSVText) -> Void)
+  private let put: (order: (OrderLine, inout CSVText) -> Void, receipt: (Receipt, inout CSVText) -> Void)
   private var text = CSVText(capacity: 1 << 10)
 
   init(dimensions: ReportDimensions) {
     self.dimensions = dimensions
-    put = (CSVTable<OrderLine>.putting, CSVTable<ReceiptLine>.putting)
+    put = (CSVTable<OrderLine>.putting, CSVTable<Receipt>.putting)
   }
 
   package mutating func row(_ line: OrderLine) -> UnsafeRawBufferPointer {
@@ -28,7 +28,7 @@ package struct RowText: ~Copyable {
   }
 
   package mutating func row(_ receipt: Receipt) -> UnsafeRawBufferPointer {
-    row { [put] in put.receipt(ReceiptLine(receipt), &$0) }
+    row { [put] in put.receipt(receipt, &$0) }
   }
 
   package mutating func row(_ receipt: BorrowedReceipt) -> UnsafeRawBufferPointer { row { $0.put(receipt) } }

@@ -53,9 +53,9 @@ struct ReportBook: ~Copyable {
     }
   }
 
-  mutating func write(_ line: ReceiptLine) throws(ReportError) {
-    guard options.listsAllReceipts || line.receipt.state.outcome != .verified else { return }
-    try add(line, to: .receipts)
+  mutating func write(_ receipt: Receipt) throws(ReportError) {
+    guard options.listsAllReceipts || receipt.state.outcome != .verified else { return }
+    try add(receipt, to: .receipts)
   }
 
   mutating func write<Row: TableRow>(_ row: Row) throws(ReportError) { try add(row, to: Row.table) }

@@ -56,7 +56,7 @@ enum ReportTable: Int, CaseIterable {
     case .journal: JournalLine.self
     case .stripeImport: StripeImportLine.self
     case .sandbox: SandboxRow.self
-    case .receipts: ReceiptLine.self
+    case .receipts: Receipt.self
     case .orders: OrderLine.self
     }
   }

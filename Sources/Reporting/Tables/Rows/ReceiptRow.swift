@@ -1,12 +1,6 @@
 import Reconciliation
 
-struct ReceiptLine: TableRow {
-  let receipt: Receipt
-
-  init(_ receipt: Receipt) { self.receipt = receipt }
-
-  private var state: ProofState { _read { yield receipt.state } }
-
+extension Receipt: TableRow {
   static let table = ReportTable.receipts
 
   static let shape = ReportTable.Shape(
@@ -15,10 +9,10 @@ struct ReceiptLine: TableRow {
     sheetNote: "Every proof of purchase in scope, with the result of asking Apple.", primaryKey: ["receipt_id"],
     keysMayFail: true, pageNote: "&LNo amounts on this sheet&RPage &P of &N")
 
-  static let columns: [Column<ReceiptLine>] = [
-    Column("receipt_id", .id, 18, "The shop's id of the proof of purchase.") { .id($0.receipt.receiptId) },
-    Column("order_id", .id, 21, "The shop's id of the order that it was sent for.") { Cell($0.receipt.orderId) },
-    Column("user_id", .user, 21, "Who sent it.") { Cell($0.receipt.userId) },
+  static let columns: [Column<Receipt>] = [
+    Column("receipt_id", .id, 18, "The shop's id of the proof of purchase.") { .id($0.receiptId) },
+    Column("order_id", .id, 21, "The shop's id of the order that it was sent for.") { Cell($0.orderId) },
+    Column("user_id", .user, 21, "Who sent it.") { Cell($0.userId) },
     Column("kind", .spelt(), 22, "What the payload is: app receipt, old transaction receipt, or signed transaction.") {
       Cell($0.state.kind?.rawValue)
     },
@@ -32,7 +26,7 @@ struct ReceiptLine: TableRow {
     Column("last_attempt", .instant, 20, "As-of of the run that asked last.") { Cell($0.state.lastAttempt) },
     Column("next_attempt", .instant, 20, "When it is due again.") { Cell($0.state.nextAttempt) },
     Column("received_at", .instant, 20, "When the shop received it.") {
-      Cell($0.receipt.isUndated ? nil : $0.receipt.receivedAt)
+      Cell($0.isUndated ? nil : $0.receivedAt)
     },
     Column("reason", .spelt(), 20, "Why it is not verified.") {
       $0.state.outcome == .verified ? .blank : Cell($0.state.reason?.rawValue)
@@ -41,7 +35,7 @@ struct ReceiptLine: TableRow {
 }
 
 extension CSVText {
-  /// Writes the cells of `ReceiptLine.columns` of a verified receipt from its bytes; nearly all rows.
+  /// Writes the cells of `Receipt.columns` of a verified receipt from its bytes; nearly all rows.
   mutating func put(_ receipt: BorrowedReceipt) {
     let state = receipt.state
     text(receipt.receiptId)
