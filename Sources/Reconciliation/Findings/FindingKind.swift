@@ -53,7 +53,8 @@ public enum FindingKind: String, OrderedCases, Sendable {
 
   public var suggestedAction: String { definition.suggestedAction }
 
-  public func has(_ trait: Traits) -> Bool { definition.traits.contains(trait) }
+  /// True if the kind has all of the traits.
+  public func has(_ traits: Traits) -> Bool { definition.traits.contains(traits) }
 
   /// True for a payment or a delivery without an order.
   public var isOfOrphan: Bool { definition.subject == .transaction || definition.subject == .delivery }
@@ -106,6 +107,7 @@ public enum FindingKind: String, OrderedCases, Sendable {
     }
   }
 
+  /// The one place that describes a kind.
   public var definition: Definition {
     switch self {
     case .paidNotDelivered:
