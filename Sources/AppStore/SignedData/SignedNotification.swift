@@ -38,13 +38,7 @@ package struct SignedNotification: Hashable, Sendable {
     // The notification's own fields concern the transaction in it.
     self.transaction = transaction?.map { transaction in
       var transaction = transaction
-      switch type {
-      case "CONSUMPTION_REQUEST":
-        transaction.fact.refundRequest = .requested(reason: data?.text("consumptionRequestReason"))
-      case "REFUND_DECLINED": transaction.fact.refundRequest = .declined
-      case "REFUND_REVERSED": transaction.fact.reversesRefund = true
-      default: break
-      }
+      SweptType(rawValue: type)?.amend(&transaction.fact, data)
       guard let renewal, renewal.environment == transaction.fact.environment,
         renewal.originalTransactionId == transaction.fact.originalTransactionId
       else { return transaction }

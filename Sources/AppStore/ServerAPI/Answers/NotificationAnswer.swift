@@ -22,6 +22,14 @@ package struct NotificationQuery: Hashable, Sendable {
   }
 }
 
+extension SweptType {
+  package func query(start: Instant, end: Instant, now: Instant) -> NotificationQuery {
+    let words = rawValue.split(separator: "/").map(String.init)
+    return NotificationQuery(
+      start: start, end: end, type: words[0], subtype: words.count > 1 ? words[1] : nil, now: now)
+  }
+}
+
 package struct AppleNotification: Hashable, Sendable {
   /// The key for deduplication: deliveries are repeated and windows overlap.
   package var uuid: String

@@ -1,4 +1,3 @@
-import AppStore
 import Reconciliation
 
 /// A kind of notification about money or access: `notificationType[/subtype]`. See App Store Server Notifications.
@@ -35,9 +34,15 @@ package enum SweptType: String, Hashable, CaseIterable, Sendable {
 
   package var reportsSales: Bool { [.oneTimeCharge, .didRenew, .subscribed, .upgraded, .offerRedeemed].contains(self) }
 
-  package func query(start: Instant, end: Instant, now: Instant) -> NotificationQuery {
-    let words = rawValue.split(separator: "/").map(String.init)
-    return NotificationQuery(
-      start: start, end: end, type: words[0], subtype: words.count > 1 ? words[1] : nil, now: now)
+  /// Adds what the notification itself states about the transaction in it.
+  func amend(_ fact: inout TransactionFact, _ data: JSONFields?) {
+    switch self {
+    case .consumptionRequest: fact.refundRequest = .requested(reason: data?.text("consumptionRequestReason"))
+    case .refundDeclined: fact.refundRequest = .declined
+    case .refundReversed: fact.reversesRefund = true
+    case .refund, .revoke, .oneTimeCharge, .didRenew, .subscribed, .upgraded, .offerRedeemed, .renewalExtended,
+      .failedToRenew, .gracePeriodExpired, .expired:
+      break
+    }
   }
 }
