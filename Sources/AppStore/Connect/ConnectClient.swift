@@ -21,7 +21,7 @@ package struct ConnectClient: Sendable {
   package init(
     transport: HTTPTransport, url: EndpointURL, credentials: ConnectCredentials, version: String,
     now: @escaping @Sendable () -> Instant, wait: @escaping @Sendable (Span) async throws(CancellationError) -> Void
-  ) throws(ConnectCredentialsError) {
+  ) throws(AppleKeyError) {
     self.transport = transport
     base = url.text.hasSuffix("/") ? String(url.text.dropLast()) : url.text
     token = try AppleToken(credentials)

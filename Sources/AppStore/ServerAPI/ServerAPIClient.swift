@@ -20,7 +20,7 @@ package struct ServerAPIClient: Sendable {
   package init(
     transport: HTTPTransport, production: ServerAPIHost, sandbox: ServerAPIHost, credentials: ServerAPICredentials,
     verifier: JWSVerifier, version: String, now: @escaping @Sendable () -> Instant
-  ) throws(ServerAPICredentialsError) {
+  ) throws(AppleKeyError) {
     self.transport = transport
     self.production = production
     self.sandbox = sandbox

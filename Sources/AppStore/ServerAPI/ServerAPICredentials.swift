@@ -1,3 +1,5 @@
+import Reconciliation
+
 /// An In-App Purchase key (Apple: "Creating API keys to authorize API requests") and the app.
 package struct ServerAPICredentials: Hashable, Sendable {
   /// The UUID above the list of keys in App Store Connect.
@@ -19,20 +21,11 @@ package struct ServerAPICredentials: Hashable, Sendable {
   }
 }
 
-/// A configuration error in the credentials. Its description never contains the key.
-package enum ServerAPICredentialsError: Error, Hashable, CaseIterable, Sendable, CustomStringConvertible {
-  case issuerIdMissing
-  case keyIdMissing
-  case bundleIdMissing
-  case privateKeyUnreadable
-
-  package var description: String {
-    switch self {
-    case .issuerIdMissing: "the issuer id is empty; App Store Connect shows it above the list of In-App Purchase keys"
-    case .keyIdMissing: "the key id is empty; App Store Connect shows it beside the key"
-    case .bundleIdMissing: "the bundle id is empty"
-    case .privateKeyUnreadable:
-      "the private key is not a P-256 key in PEM; use the .p8 file of an In-App Purchase key as it was downloaded"
-    }
+extension AppleToken {
+  /// Tokens have the lifetime of those of Apple's own libraries, far below the allowed 60 minutes.
+  package init(_ credentials: ServerAPICredentials) throws(AppleKeyError) {
+    try self.init(
+      issuerId: credentials.issuerId, keyId: credentials.keyId, bundleId: credentials.bundleId,
+      privateKeyPEM: credentials.privateKeyPEM, lifetime: .minutes(5))
   }
 }

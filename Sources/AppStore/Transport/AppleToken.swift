@@ -22,33 +22,21 @@ package actor AppleToken {
   private var keys: JWTKeyCollection?
   private var current: (issuedAt: Instant, signing: Task<String, any Error>)?
 
-  private init(issuerId: String, keyId: String, bundleId: String?, privateKey: ES256PrivateKey, lifetime: Span) {
+  /// - Parameter bundleId: the app that the tokens name; nil for a team key.
+  init(
+    issuerId: String, keyId: String, bundleId: String?, privateKeyPEM: Secret, lifetime: Span
+  ) throws(AppleKeyError) {
+    let kind = bundleId == nil ? AppleKeyError.Kind.team : .inAppPurchase
+    guard !issuerId.isEmpty else { throw .issuerIdMissing(kind) }
+    guard !keyId.isEmpty else { throw .keyIdMissing }
+    guard bundleId?.isEmpty != true else { throw .bundleIdMissing }
+    // The library's error is dropped because it may quote the key.
+    guard let key = try? ES256PrivateKey(pem: privateKeyPEM.reveal()) else { throw .privateKeyUnreadable(kind) }
     self.issuerId = issuerId
     self.keyId = JWKIdentifier(string: keyId)
     self.bundleId = bundleId
-    self.privateKey = privateKey
+    privateKey = key
     self.lifetime = lifetime
-  }
-
-  /// Tokens have the lifetime of those of Apple's own libraries, far below the allowed 60 minutes.
-  package init(_ credentials: ServerAPICredentials) throws(ServerAPICredentialsError) {
-    guard !credentials.issuerId.isEmpty else { throw .issuerIdMissing }
-    guard !credentials.keyId.isEmpty else { throw .keyIdMissing }
-    guard !credentials.bundleId.isEmpty else { throw .bundleIdMissing }
-    // The library's error is dropped because it may quote the key.
-    guard let key = try? ES256PrivateKey(pem: credentials.privateKeyPEM.reveal()) else { throw .privateKeyUnreadable }
-    self.init(
-      issuerId: credentials.issuerId, keyId: credentials.keyId, bundleId: credentials.bundleId, privateKey: key,
-      lifetime: .minutes(5))
-  }
-
-  /// Tokens for downloads are valid for 20 minutes at most.
-  package init(_ credentials: ConnectCredentials) throws(ConnectCredentialsError) {
-    guard !credentials.issuerId.isEmpty else { throw .issuerIdMissing }
-    guard !credentials.keyId.isEmpty else { throw .keyIdMissing }
-    guard let key = try? ES256PrivateKey(pem: credentials.privateKeyPEM.reveal()) else { throw .privateKeyUnreadable }
-    self.init(
-      issuerId: credentials.issuerId, keyId: credentials.keyId, bundleId: nil, privateKey: key, lifetime: .minutes(10))
   }
 
   /// Returns a valid token; nil if signing failed.
@@ -75,6 +63,49 @@ package actor AppleToken {
     return Task { [keyId, privateKey] in
       if isNew { await keys.add(ecdsa: privateKey, kid: keyId) }
       return try await keys.sign(claims, kid: keyId)
+    }
+  }
+}
+
+/// A reason why a key cannot work. Its description never contains the key.
+package enum AppleKeyError: Error, Hashable, Sendable, CustomStringConvertible {
+  package enum Kind: Hashable, Sendable {
+    case inAppPurchase, team
+  }
+
+  case issuerIdMissing(Kind)
+  case keyIdMissing
+  case bundleIdMissing
+  case privateKeyUnreadable(Kind)
+  /// An In-App Purchase key in place of a team key.
+  case inAppPurchaseKey
+
+  package var description: String {
+    switch self {
+    case .issuerIdMissing(.inAppPurchase):
+      "the issuer id is empty; App Store Connect shows it above the list of In-App Purchase keys"
+    case .issuerIdMissing(.team): "the issuer id is empty; App Store Connect shows it above the list of team keys"
+    case .keyIdMissing: "the key id is empty; App Store Connect shows it beside the key"
+    case .bundleIdMissing: "the bundle id is empty"
+    case .privateKeyUnreadable(.inAppPurchase):
+      "the private key is not a P-256 key in PEM; use the .p8 file of an In-App Purchase key as it was downloaded"
+    case .privateKeyUnreadable(.team):
+      "the private key is not a P-256 key in PEM; use the AuthKey_….p8 file of a team key as it was downloaded"
+    case .inAppPurchaseKey:
+      """
+      the file is named as an In-App Purchase key (SubscriptionKey_….p8), which cannot download reports; make a team key \
+      under Users and Access, Integrations, App Store Connect API (AuthKey_….p8)
+      """
+    }
+  }
+
+  /// The name of the setting to mend.
+  package var setting: String {
+    switch self {
+    case .issuerIdMissing: "issuerId"
+    case .keyIdMissing: "keyId"
+    case .bundleIdMissing: "bundleId"
+    case .privateKeyUnreadable, .inAppPurchaseKey: "privateKeyFile"
     }
   }
 }

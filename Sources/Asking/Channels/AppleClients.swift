@@ -68,7 +68,7 @@ package enum AppleClients {
     let production = try endpoint(settings.productionURL, "appstore.productionUrl")
     let sandbox = try endpoint(settings.sandboxURL, "appstore.sandboxUrl")
     let credentials = try credentials(of: app)
-    do throws(ServerAPICredentialsError) {
+    do throws(AppleKeyError) {
       return try ServerAPIClient(
         transport: transport.counting(for: app.name),
         production: ServerAPIHost(url: production, requestsPerSecond: rate) {
@@ -79,7 +79,7 @@ package enum AppleClients {
         },
         credentials: credentials, verifier: JWSVerifier(roots: roots), version: Version.current, now: now)
     } catch {
-      throw ConfigurationError(key: "app.\(app.name).\(key(of: error))", problem: "\(error)")
+      throw ConfigurationError(key: "app.\(app.name).\(error.setting)", problem: "\(error)")
     }
   }
 
@@ -108,21 +108,12 @@ package enum AppleClients {
       issuerId: app.issuerId ?? "", keyId: app.keyId ?? "",
       privateKeyPEM: try SecretFile.read(file, key: "\(section).privateKeyFile"), bundleId: app.bundleId,
       appAppleId: app.appAppleId)
-    do throws(ServerAPICredentialsError) {
+    do throws(AppleKeyError) {
       _ = try AppleToken(credentials)
     } catch {
-      throw ConfigurationError(key: "\(section).\(key(of: error))", problem: "\(error)")
+      throw ConfigurationError(key: "\(section).\(error.setting)", problem: "\(error)")
     }
     return credentials
-  }
-
-  private static func key(of error: ServerAPICredentialsError) -> String {
-    switch error {
-    case .issuerIdMissing: "issuerId"
-    case .keyIdMissing: "keyId"
-    case .bundleIdMissing: "bundleId"
-    case .privateKeyUnreadable: "privateKeyFile"
-    }
   }
 
   private static func endpoint(_ text: String, _ key: String) throws(ConfigurationError) -> EndpointURL {

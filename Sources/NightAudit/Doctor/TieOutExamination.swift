@@ -42,31 +42,21 @@ struct TieOutExamination {
 extension TieOutSettings.Connect {
   init(_ settings: Settings.AppStoreConnect) throws {
     let file = settings.privateKeyFile ?? ""
-    do throws(ConnectCredentialsError) {
+    do throws(AppleKeyError) {
       // Checked before the key is read, because a key of the other kind reads just as well.
-      try ConnectCredentialsError.check(keyFile: file)
+      try ConnectCredentials.check(keyFile: file)
     } catch {
-      throw ConfigurationError(key: error.key, problem: "\(error)")
+      throw ConfigurationError(key: "appStoreConnect.\(error.setting)", problem: "\(error)")
     }
     let credentials = ConnectCredentials(
       issuerId: settings.issuerId ?? "", keyId: settings.keyId ?? "",
       privateKeyPEM: try SecretFile.read(file, key: "appStoreConnect.privateKeyFile"))
-    do throws(ConnectCredentialsError) { _ = try AppleToken(credentials) } catch {
-      throw ConfigurationError(key: error.key, problem: "\(error)")
+    do throws(AppleKeyError) { _ = try AppleToken(credentials) } catch {
+      throw ConfigurationError(key: "appStoreConnect.\(error.setting)", problem: "\(error)")
     }
     // A duplicate vendor number must not fetch its reports twice.
     self.init(
       credentials: credentials, vendors: Set(settings.vendorNumbers).sorted(), url: try EndpointURL(settings.url),
       salesVersion: settings.salesVersion)
-  }
-}
-
-extension ConnectCredentialsError {
-  fileprivate var key: String {
-    switch self {
-    case .issuerIdMissing: "appStoreConnect.issuerId"
-    case .keyIdMissing: "appStoreConnect.keyId"
-    case .privateKeyUnreadable, .inAppPurchaseKey: "appStoreConnect.privateKeyFile"
-    }
   }
 }

@@ -185,11 +185,11 @@ struct ConnectClientTests {
   // MARK: - Credentials
 
   @Test func anInAppPurchaseKeyIsRecognized() {
-    #expect(throws: ConnectCredentialsError.inAppPurchaseKey) {
-      try ConnectCredentialsError.check(keyFile: "/etc/night-audit/SubscriptionKey_2X9R4HXF34.p8")
+    #expect(throws: AppleKeyError.inAppPurchaseKey) {
+      try ConnectCredentials.check(keyFile: "/etc/night-audit/SubscriptionKey_2X9R4HXF34.p8")
     }
-    #expect(throws: Never.self) { try ConnectCredentialsError.check(keyFile: "/etc/night-audit/AuthKey_ABC.p8") }
-    #expect(throws: ConnectCredentialsError.privateKeyUnreadable) {
+    #expect(throws: Never.self) { try ConnectCredentials.check(keyFile: "/etc/night-audit/AuthKey_ABC.p8") }
+    #expect(throws: AppleKeyError.privateKeyUnreadable(.team)) {
       try AppleToken(ConnectCredentials(issuerId: "i", keyId: "k", privateKeyPEM: Secret("nonsense")))
     }
   }

@@ -59,11 +59,11 @@ struct AppleTokenTests {
   @Test func missingCredentialsAreNamedFirst() {
     var credentials = ServerAPICredentials.test()
     credentials.bundleId = ""
-    #expect(throws: ServerAPICredentialsError.bundleIdMissing) { try AppleToken(credentials) }
+    #expect(throws: AppleKeyError.bundleIdMissing) { try AppleToken(credentials) }
     credentials.keyId = ""
-    #expect(throws: ServerAPICredentialsError.keyIdMissing) { try AppleToken(credentials) }
+    #expect(throws: AppleKeyError.keyIdMissing) { try AppleToken(credentials) }
     credentials.issuerId = ""
-    #expect(throws: ServerAPICredentialsError.issuerIdMissing) { try AppleToken(credentials) }
+    #expect(throws: AppleKeyError.issuerIdMissing(.inAppPurchase)) { try AppleToken(credentials) }
   }
 
   @Test(arguments: [
@@ -73,7 +73,7 @@ struct AppleTokenTests {
   func otherKeyTypesAreRejectedImmediately(pem: String) {
     var credentials = ServerAPICredentials.test()
     credentials.privateKeyPEM = Secret(pem)
-    #expect(throws: ServerAPICredentialsError.privateKeyUnreadable) { try AppleToken(credentials) }
+    #expect(throws: AppleKeyError.privateKeyUnreadable(.inAppPurchase)) { try AppleToken(credentials) }
   }
 
   @Test func theKeyIsNeverPrinted() {
