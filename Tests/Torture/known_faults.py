@@ -74,7 +74,7 @@ FAULTS = [
      "Sources/AuditStore/Findings/FindingsEditor.swift", "case .readWrite: try Trail.lockForDecision(on: connection)",
      "case .readWrite: break", "twoAtOnce|undoWaitsForOngoingChanges"),
     ("a late receipt is checked only in a later night",
-     "Sources/Asking/Checks/QueueIntake.swift", "min(unknownFrom ?? seen, isAll ? horizon : seen)", "(isAll ? horizon : seen)",
+     "Sources/Asking/Queue/QueueIntake.swift", "min(unknownFrom ?? seen, isAll ? horizon : seen)", "(isAll ? horizon : seen)",
      "aLateReceiptIsChecked"),
     ("an unverified receipt takes a payment from its owner",
      "Sources/Auditing/Records/TransactionReference.swift", "isGenuine: receipt.state.isProof", "isGenuine: receipt.state.outcome != .rejected",

@@ -180,10 +180,6 @@ package struct SystemicGuard: Sendable {
   }
 }
 
-extension CheckRow {
-  var isPending: Bool { storedRefusal.map { !$0.isDecided } ?? false }
-}
-
 extension EarlierAnswer {
   init(_ row: CheckRow, hasAnsweredPayload: Bool) {
     if row.isPending, let stored = row.storedRefusal, let since = row.history.outcomeSince {
@@ -194,13 +190,4 @@ extension EarlierAnswer {
       self = row.history.outcome == .verified ? .verified : .none
     }
   }
-}
-
-extension CheckRow.StoredRefusal {
-  /// A refusal that has accused its customer, kept until the proof is verified to recognize repeats.
-  static func decided(_ refusal: Refusal) -> CheckRow.StoredRefusal {
-    CheckRow.StoredRefusal(refusal: refusal, outcome: .review, reason: nil)
-  }
-
-  var isDecided: Bool { outcome == .review }
 }

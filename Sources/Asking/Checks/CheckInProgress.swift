@@ -158,3 +158,11 @@ extension TransactionFact {
   /// The ID and the original ID of the transaction, because an order may state either.
   var ids: Set<String> { Set([transactionId, originalTransactionId].compactMap(\.self)) }
 }
+
+/// A statement of Apple about a transaction, with its channel and time.
+package struct ReportedTransaction: Hashable, Sendable {
+  package var environment: AppleEnvironment
+  package var bundleId: String?
+  package var channel: EvidenceChannel
+  package var at: Instant
+}

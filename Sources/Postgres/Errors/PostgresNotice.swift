@@ -48,3 +48,8 @@ final class NoticeReceiver: Sendable {
       }, context)
   }
 }
+
+// Copied at once, because the text is freed with the result.
+func errorField(_ result: OpaquePointer, _ code: Int32) -> String? {
+  unsafe PQresultErrorField(result, code).map { unsafe String(cString: $0) }
+}

@@ -41,11 +41,6 @@ struct ServerResult: ~Copyable {
   }
 }
 
-// Copied at once, because the text is freed with the result.
-func errorField(_ result: OpaquePointer, _ code: Int32) -> String? {
-  unsafe PQresultErrorField(result, code).map { unsafe String(cString: $0) }
-}
-
 extension PostgresError {
   init(_ result: borrowing ServerResult, isConnectionLost: Bool, wasInterrupted: Bool, statement: String) {
     let pointer = unsafe result.pointer

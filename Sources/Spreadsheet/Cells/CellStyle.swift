@@ -87,13 +87,6 @@ package struct CellStyle: Hashable, Sendable {
   }
 }
 
-/// A format of one workbook, made by ``Workbook/addFormat(_:)``. It keeps the workbook's memory alive.
-@safe
-package struct CellFormat {
-  let pointer: UnsafeMutablePointer<lxw_format>
-  let handle: WorkbookHandle
-}
-
 extension CellStyle.Line {
   fileprivate var style: UInt8 {
     let border =

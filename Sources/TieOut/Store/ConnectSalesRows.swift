@@ -8,6 +8,14 @@ enum ConnectSalesRows {
     "developer_proceeds", "sign", "is_renewal", "units", "rows",
   ]
 
+  /// SQL: the rows `s` that are paid. Free units and restores are not, whatever proceeds Apple shows.
+  static var isProceeds: String {
+    get throws {
+      let restores = try SalesRowKind.restores.sorted().map { try PostgresLiteral.text($0.text) }
+      return "s.developer_proceeds <> 0 AND s.sign <> 0 AND s.type NOT IN (\(restores.joined(separator: ", ")))"
+    }
+  }
+
   /// Streams a report into the table, in the caller's transaction. Returns the rows read, and notes.
   static func read(
     _ bytes: [UInt8], of report: ConnectReport, reportId: Int64, on connection: borrowing BlockingConnection

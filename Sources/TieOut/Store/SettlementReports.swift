@@ -81,7 +81,7 @@ extension SettlementReports.Sales {
       """
       SELECT DISTINCT r.vendor, s.day
       FROM night_audit.connect_sales s JOIN night_audit.connect_reports_current r USING (report_id)
-      WHERE r.kind = 'SALES' AND r.frequency = 'DAILY' AND r.state = 'reported' AND \(try SettlementComparison.isProceeds)
+      WHERE r.kind = 'SALES' AND r.frequency = 'DAILY' AND r.state = 'reported' AND \(try ConnectSalesRows.isProceeds)
         AND s.day >= $1
       """, [.int(Int64(first.number))])
     var days: [String: Set<ReportDay>] = [:]

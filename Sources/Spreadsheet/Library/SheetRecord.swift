@@ -16,7 +16,7 @@ final class SheetRecord {
   }
 
   /// Valid after `flush()`.
-  var expected: FinishedFile.Sheet { FinishedFile.Sheet(name: name, rowBytes: rowBytes) }
+  var expected: FinishedFile.ExpectedSheet { FinishedFile.ExpectedSheet(name: name, rowBytes: rowBytes) }
 
   /// Flushes a streamed sheet's rows to its temporary file; returns `errno` of a failed write, or nil.
   func flush() -> Int32? {

@@ -111,3 +111,10 @@ final class WorkbookHandle {
     return slash == path.startIndex ? "/" : String(path[..<slash])
   }
 }
+
+/// A format of one workbook, made by ``Workbook/addFormat(_:)``. It keeps the workbook's memory alive.
+@safe
+package struct CellFormat {
+  let pointer: UnsafeMutablePointer<lxw_format>
+  let handle: WorkbookHandle
+}

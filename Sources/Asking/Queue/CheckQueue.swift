@@ -359,14 +359,6 @@ struct ListedProofs: Sendable {
   var orderIds: Set<Identifier>
 }
 
-/// A statement of Apple about a transaction, with its channel and time.
-package struct ReportedTransaction: Hashable, Sendable {
-  package var environment: AppleEnvironment
-  package var bundleId: String?
-  package var channel: EvidenceChannel
-  package var at: Instant
-}
-
 extension Settings {
   package var duenessPolicy: Dueness.Policy {
     Dueness.Policy(staleAfter: staleAfter, refundWindow: refundWindow, lookback: lookback)

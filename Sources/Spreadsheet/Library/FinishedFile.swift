@@ -7,7 +7,7 @@ import Glibc
 /// truncated file, because it does not check writes to temporary files. Each part must have its checksum and be
 /// well-formed XML. The rows of a streamed sheet are not parsed: their length must equal the number of bytes written.
 struct FinishedFile {
-  struct Sheet {
+  struct ExpectedSheet {
     var name: String
     /// The bytes between the tags of the rows; nil for a sheet in memory, which is parsed whole.
     var rowBytes: Int?
@@ -20,11 +20,11 @@ struct FinishedFile {
   private static let oldDrawing = Array("<xml ".utf8)
 
   /// Throws `cannotWriteFile` for an unreadable archive, `temporaryFileFailed` for missing content.
-  static func prove(_ path: String, sheets: [Sheet]) throws(SpreadsheetError) {
+  static func prove(_ path: String, sheets: [ExpectedSheet]) throws(SpreadsheetError) {
     let operation: StaticString = "read the finished workbook back"
     guard let archive = unsafe unzOpen64(path) else { throw SpreadsheetError(.cannotWriteFile, operation) }
     defer { unsafe _ = unzClose(archive) }
-    var expected: [String: Sheet] = [:]
+    var expected: [String: ExpectedSheet] = [:]
     for (place, sheet) in sheets.enumerated() { expected["xl/worksheets/sheet\(place + 1).xml"] = sheet }
     var status = unsafe unzGoToFirstFile(archive)
     while status == NA_UNZ_OK {

@@ -28,14 +28,6 @@ enum SettlementComparison {
     FiscalCalendar.periods.filter { $0.last < today && today.number - $0.last.number <= longestPeriodAge }
   }
 
-  /// SQL: the rows `s` that are paid. Free units and restores are not, whatever proceeds Apple shows.
-  static var isProceeds: String {
-    get throws {
-      let restores = try SalesRowKind.restores.sorted().map { try PostgresLiteral.text($0.text) }
-      return "s.developer_proceeds <> 0 AND s.sign <> 0 AND s.type NOT IN (\(restores.joined(separator: ", ")))"
-    }
-  }
-
   static func run(
     _ reports: SettlementReports, sales: borrowing BlockingConnection, finance: borrowing BlockingConnection,
     hasSales: (FiscalPeriod) -> Bool
@@ -49,7 +41,7 @@ enum SettlementComparison {
       SELECT s.sku, s.country, s.proceeds_currency, s.sign, s.day, s.developer_proceeds, sum(s.units),
         CASE WHEN bool_and(s.customer_currency = s.proceeds_currency) THEN sum(s.units * abs(s.customer_price)) END
       FROM night_audit.connect_sales s JOIN night_audit.connect_reports_current r USING (report_id)
-      WHERE r.kind = 'SALES' AND r.frequency = 'DAILY' AND r.state = 'reported' AND \(try isProceeds)
+      WHERE r.kind = 'SALES' AND r.frequency = 'DAILY' AND r.state = 'reported' AND \(try ConnectSalesRows.isProceeds)
         AND s.day >= \(first.first.number)
       GROUP BY 1, 2, 3, 4, 5, 6 ORDER BY 1, 2, 3, 4, 5, 6
       """)
