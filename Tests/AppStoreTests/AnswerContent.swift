@@ -4,11 +4,15 @@ import Reconciliation
 // Named unlike the cases, because an enum cannot have a case and a property of one name.
 extension LookupOutcome {
   var content: Found? { if case .found(let found) = self { found } else { nil } }
+  var reason: Silence.Reason? { if case .unanswered(let silence) = self { silence.reason } else { nil } }
 }
 
-extension OrderAnswer.Outcome {
-  var transactions: [AppleTransaction]? { if case .found(let found) = self { found } else { nil } }
-  var reason: Silence.Reason? { if case .unanswered(let silence) = self { silence.reason } else { nil } }
+extension HistoryAnswer {
+  var reason: Silence.Reason? { if case .unanswered(let silence) = end { silence.reason } else { nil } }
+}
+
+extension NotificationAnswer {
+  var reason: Silence.Reason? { if case .unanswered(let silence) = end { silence.reason } else { nil } }
 }
 
 extension ReceiptAnswer.Outcome {
@@ -26,7 +30,7 @@ extension OfflineJudgement {
 
 extension TransactionAnswer {
   var fact: TransactionFact? { outcome.content?.fact }
-  var reason: Silence.Reason? { if case .unanswered(let silence) = outcome { silence.reason } else { nil } }
+  var reason: Silence.Reason? { outcome.reason }
 }
 
 extension ReceiptAnswer {

@@ -154,7 +154,7 @@ struct FuzzHarness {
 
   // MARK: Apple's answers
 
-  private func reply(_ body: [UInt8], status: Int = 200) -> Result<HTTPReply, HTTPFailure> {
+  private func reply(_ body: [UInt8], status: Int = 200) -> Result<HTTPReply, Silence> {
     .success(HTTPReply(status: status, headers: HTTPHeaders(), body: ByteBuffer(bytes: body)))
   }
 

@@ -32,7 +32,7 @@ package struct ConnectClient: Sendable {
 
   /// Downloads one report. Throws only if the task is cancelled.
   package func download(_ query: ConnectQuery) async throws(CancellationError) -> ConnectAnswer {
-    var answer = ConnectAnswer(outcome: .unanswered(Silence(reason: .unreachable, detail: "not asked")))
+    var answer = ConnectAnswer(outcome: .unanswered(.unreachable("not asked")))
     var query = query
     var (failures, hasFreshToken, hasOtherVersion, hasWaited) = (0, false, false, false)
     while true {

@@ -13,10 +13,9 @@ enum ConnectReading {
     case later(Silence)
   }
 
-  static func read(_ result: Result<HTTPReply, HTTPFailure>, query: ConnectQuery, receivedAt: Instant) -> Meaning {
+  static func read(_ result: Result<HTTPReply, Silence>, query: ConnectQuery, receivedAt: Instant) -> Meaning {
     switch result {
-    case .failure(.unreachable(let detail)): return .later(Silence(reason: .unreachable, detail: detail))
-    case .failure(.unreadable(let detail)): return .later(Silence(reason: .appleError, detail: detail))
+    case .failure(let silence): return .later(silence)
     case .success(let reply):
       if reply.status == 200 { return file(reply, query: query) }
       return error(reply, receivedAt: receivedAt)
@@ -25,10 +24,10 @@ enum ConnectReading {
 
   private static func file(_ reply: HTTPReply, query: ConnectQuery) -> Meaning {
     let bytes = [UInt8](reply.body.readableBytesView)
-    guard !bytes.isEmpty else { return .later(Silence(reason: .appleError, detail: "an empty report")) }
+    guard !bytes.isEmpty else { return .later(.appleError("an empty report")) }
     // A proxy or Apple's front end may answer 200 with a web page.
     if reply.headers.first(name: "Content-Type")?.lowercased().contains("html") == true {
-      return .later(Silence(reason: .appleError, detail: "a web page instead of a report"))
+      return .later(.appleError("a web page instead of a report"))
     }
     // Decompress the file once now, so that a truncated or damaged file is requested again while there is time.
     do {
@@ -37,12 +36,12 @@ enum ConnectReading {
       try gunzip.finish { _ in }
     } catch let error as GunzipError {
       switch error {
-      case .cut, .damaged: return .later(Silence(reason: .appleError, detail: error.description))
+      case .cut, .damaged: return .later(.appleError(error.description))
       // A retry would return the same file; its reader reports the error.
       case .tooLong: break
       }
     } catch {
-      return .later(Silence(reason: .appleError, detail: "\(error)"))
+      return .later(.appleError("\(error)"))
     }
     var asked: String?
     if case .sales(_, let version) = query.kind { asked = version }
@@ -55,7 +54,7 @@ enum ConnectReading {
   private static func error(_ reply: HTTPReply, receivedAt: Instant) -> Meaning {
     let refusal = refusal(reply.body)
     let words = refusal.detail.lowercased()
-    let after = reply.headers.first(name: "Retry-After").flatMap { RetryAfter.parse($0, now: receivedAt) }
+    let after = reply.retryAfter(now: receivedAt)
     switch reply.status {
     case 400 where refusal.code.hasPrefix("PARAMETER_ERROR"):
       if words.contains("version") { return .version(version(inText: refusal.detail)) }
@@ -73,7 +72,7 @@ enum ConnectReading {
     case 500...: return .later(Silence(reason: .appleError, detail: "HTTP \(reply.status)", retryAfter: after))
     default:
       // Apple documents no other status: the response proves nothing, and an immediate retry would not help.
-      return .outcome(.unanswered(Silence(reason: .appleError, detail: "HTTP \(reply.status)")))
+      return .outcome(.unanswered(.appleError("HTTP \(reply.status)")))
     }
   }
 

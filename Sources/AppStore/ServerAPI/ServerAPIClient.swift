@@ -122,7 +122,7 @@ package struct ServerAPIClient: Sendable {
 
   /// Requests an invoice by the order ID in Apple's mail (Look Up Order ID). The sandbox sends no invoices.
   package func lookUpOrder(_ orderId: String) async throws(CancellationError) -> OrderAnswer {
-    guard let path = Self.path(.orderLookup, id: orderId) else { return OrderAnswer(outcome: .unknown) }
+    guard let path = Self.path(.orderLookup, id: orderId) else { return OrderAnswer(outcome: .malformedId) }
     var trail = ServerAPITrail()
     let reading = try await ask(.orderLookup, of: .production, path: path)
     trail.note(reading, from: .production)
@@ -153,7 +153,7 @@ package struct ServerAPIClient: Sendable {
       var trail = trail
       let detail = "Apple's answer could not be verified: \(refusal)"
       trail.warn(detail)
-      return TransactionAnswer(outcome: .unanswered(Silence(reason: .appleError, detail: detail)), trail: trail)
+      return TransactionAnswer(outcome: .unanswered(.appleError(detail)), trail: trail)
     }
   }
 

@@ -17,13 +17,10 @@ package struct HTTPReply: Sendable {
     self.body = body
     self.share = share
   }
-}
 
-/// A reason why there is no response. Its text is one of a small set, safe to log and to count.
-package enum HTTPFailure: Error, Hashable, Sendable {
-  /// No connection, no TLS, no response in time, or a lost connection.
-  case unreachable(String)
-  case unreadable(String)
+  func retryAfter(now: Instant) -> Instant? {
+    headers.first(name: "Retry-After").flatMap { RetryAfter.parse($0, now: now) }
+  }
 }
 
 /// An HTTP/1.1 client with persistent connections, one pool per route. It does not follow redirects, which would send
@@ -93,10 +90,10 @@ package struct HTTPTransport: Sendable {
   }
 
   /// Sends one request and reads the whole response. Throws only if the task is cancelled.
-  package func send(_ request: HTTPClientRequest) async throws(CancellationError) -> Result<HTTPReply, HTTPFailure> {
+  package func send(_ request: HTTPClientRequest) async throws(CancellationError) -> Result<HTTPReply, Silence> {
     let began = ContinuousClock.now
     // The client's own deadline ends with the head of the response, but a slow body must not exceed the timeout either.
-    let first = await withTaskGroup(of: Result<HTTPReply, HTTPFailure>?.self) { group in
+    let first = await withTaskGroup(of: Result<HTTPReply, Silence>?.self) { group in
       group.addTask { await exchange(request) }
       group.addTask {
         // Cancelled as soon as the response is complete.
@@ -113,7 +110,7 @@ package struct HTTPTransport: Sendable {
   }
 
   // Returns nil after cancellation, because a body that ended early for that reason looks complete.
-  private func exchange(_ request: HTTPClientRequest) async -> Result<HTTPReply, HTTPFailure>? {
+  private func exchange(_ request: HTTPClientRequest) async -> Result<HTTPReply, Silence>? {
     let route = proxies.route(to: request.url)
     guard let client = clients[route] else {
       guard case .unusable(let variable) = route else { return .failure(.unreachable("no way there")) }
@@ -128,7 +125,7 @@ package struct HTTPTransport: Sendable {
       if Task.isCancelled { return nil }
       return .success(HTTPReply(status: Int(response.status.code), headers: response.headers, body: body, share: share))
     } catch {
-      return Task.isCancelled ? nil : .failure(HTTPFailure(error))
+      return Task.isCancelled ? nil : .failure(Silence(error))
     }
   }
 
@@ -157,8 +154,7 @@ package struct HTTPTransport: Sendable {
 }
 
 extension HTTPTransport {
-  package func date(at url: String, userAgent: String) async throws(CancellationError) -> Result<Instant?, HTTPFailure>
-  {
+  package func date(at url: String, userAgent: String) async throws(CancellationError) -> Result<Instant?, Silence> {
     var request = HTTPClientRequest(url: url)
     request.headers.add(name: "User-Agent", value: userAgent)
     return try await send(request).map { $0.headers.first(name: "Date").flatMap(RetryAfter.instant(date:)) }
@@ -173,7 +169,7 @@ extension HTTPTransport {
     do throws(CancellationError) {
       switch try await send(request) {
       case .success(let reply): return (200..<300).contains(reply.status) ? nil : "HTTP \(reply.status)"
-      case .failure(.unreachable(let problem)), .failure(.unreadable(let problem)): return problem
+      case .failure(let silence): return silence.detail
       }
     } catch {
       return "cancelled"
@@ -181,16 +177,16 @@ extension HTTPTransport {
   }
 }
 
-extension HTTPFailure {
+extension Silence {
   // Error texts are dropped because they may quote the request.
   init(_ error: any Error) {
     switch error {
     case let error as HTTPClientError: self = .unreachable(error.shortDescription)
     case HTTPParserError.invalidEOFState: self = .unreachable("connection closed within the answer")
-    case is HTTPParserError: self = .unreadable("not HTTP")
-    case is NIOTooManyBytesError, NIOHTTPDecompression.DecompressionError.limit: self = .unreadable("answer too long")
+    case is HTTPParserError: self = .appleError("not HTTP")
+    case is NIOTooManyBytesError, NIOHTTPDecompression.DecompressionError.limit: self = .appleError("answer too long")
     case is NIOHTTPDecompression.DecompressionError, is NIOHTTPDecompression.ExtraDecompressionError:
-      self = .unreadable("compressed answer is damaged")
+      self = .appleError("compressed answer is damaged")
     default: self = .unreachable("connection failed (\(type(of: error)))")
     }
   }

@@ -16,7 +16,7 @@ package final class RequestStatistics: Sendable {
     /// Not HTTP, or too long.
     case unreadable
 
-    init(_ result: Result<HTTPReply, HTTPFailure>) {
+    init(_ result: Result<HTTPReply, Silence>) {
       switch result {
       case .success(let reply):
         switch reply.status {
@@ -26,8 +26,7 @@ package final class RequestStatistics: Sendable {
         case 500...: self = .failed
         default: self = .refused
         }
-      case .failure(.unreachable): self = .unreachable
-      case .failure(.unreadable): self = .unreadable
+      case .failure(let silence): self = silence.reason == .unreachable ? .unreachable : .unreadable
       }
     }
   }
@@ -53,7 +52,7 @@ package final class RequestStatistics: Sendable {
 
   package init() {}
 
-  func record(_ result: Result<HTTPReply, HTTPFailure>, of app: String, after duration: Duration) {
+  func record(_ result: Result<HTTPReply, Silence>, of app: String, after duration: Duration) {
     let seconds = duration / .seconds(1)
     state.withLock { counts in
       counts.requests[Group(app: app, outcome: Outcome(result)), default: 0] += 1

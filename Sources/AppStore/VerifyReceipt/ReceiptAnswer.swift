@@ -31,33 +31,6 @@ package struct ReceiptAnswer: Hashable, Sendable {
     self.asked = asked
     self.warnings = warnings
   }
-
-  package var health: CircuitBreaker.CallResult {
-    if case .unanswered(let silence) = outcome { CircuitBreaker.CallResult(silence) } else { .success }
-  }
-}
-
-/// The reason why there is no answer, and Apple's `Retry-After`.
-package struct Silence: Hashable, Sendable {
-  package enum Reason: String, Hashable, CaseIterable, Sendable {
-    case unreachable
-    case rateLimited = "rate_limited"
-    /// An error at Apple's side or an unreadable response.
-    case appleError = "apple_error"
-  }
-
-  package var reason: Reason
-  /// A text for logs, without receipt, secret or response.
-  package var detail: String
-  package var retryAfter: Instant?
-
-  package init(reason: Reason, detail: String, retryAfter: Instant? = nil) {
-    self.reason = reason
-    self.detail = detail
-    self.retryAfter = retryAfter
-  }
-
-  package static let deferredByRateLimit = Silence(reason: .rateLimited, detail: "Apple asked for a later request")
 }
 
 /// The content of a receipt that Apple confirms.

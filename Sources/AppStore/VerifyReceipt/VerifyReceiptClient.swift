@@ -45,7 +45,7 @@ package struct VerifyReceiptClient: Sendable {
   ) async throws(CancellationError) -> ReceiptAnswer {
     let body = Self.requestBody(payload: payload, sharedSecret: sharedSecret)
     var host = first
-    var answer = ReceiptAnswer(outcome: .unanswered(Silence(reason: .unreachable, detail: "not asked")))
+    var answer = ReceiptAnswer(outcome: .unanswered(.unreachable("not asked")))
     while true {
       let endpoint = endpoint(of: host)
       let mayAskImmediately: @Sendable () -> Bool = { [gate = endpoint.gate] in !gate.isRateLimited }

@@ -20,18 +20,15 @@ struct VerifyReceiptReading: Hashable {
   /// - Parameter maySwitch: false for the second request, because two environments that name each other would loop for
   ///   ever.
   static func read(
-    _ result: Result<HTTPReply, HTTPFailure>, from host: AppleHost, maySwitch: Bool, receivedAt: Instant
+    _ result: Result<HTTPReply, Silence>, from host: AppleHost, maySwitch: Bool, receivedAt: Instant
   ) -> VerifyReceiptReading {
     switch result {
-    case .failure(.unreachable(let detail)): silent(.unreachable, detail)
-    case .failure(.unreadable(let detail)): silent(.appleError, detail)
+    case .failure(let silence): silent(silence)
     case .success(let reply): read(reply, from: host, maySwitch: maySwitch, receivedAt: receivedAt)
     }
   }
 
-  private static func silent(_ reason: Silence.Reason, _ detail: String, retryAfter: Instant? = nil) -> Self {
-    Self(step: .finish(.unanswered(Silence(reason: reason, detail: detail, retryAfter: retryAfter))))
-  }
+  private static func silent(_ silence: Silence) -> Self { Self(step: .finish(.unanswered(silence))) }
 
   private static func read(
     _ reply: HTTPReply, from host: AppleHost, maySwitch: Bool, receivedAt: Instant
@@ -40,8 +37,9 @@ struct VerifyReceiptReading: Hashable {
       reply.status == 200
       ? read(body: reply.body, from: host, maySwitch: maySwitch, receivedAt: receivedAt)
       : silent(
-        reply.status == 429 ? .rateLimited : .appleError, "HTTP \(reply.status)",
-        retryAfter: reply.headers.first(name: "Retry-After").flatMap { RetryAfter.parse($0, now: receivedAt) })
+        Silence(
+          reason: reply.status == 429 ? .rateLimited : .appleError, detail: "HTTP \(reply.status)",
+          retryAfter: reply.retryAfter(now: receivedAt)))
     reading.httpStatus = reply.status
     reading.warnings += announcements(reply.headers, from: host)
     return reading
@@ -50,13 +48,13 @@ struct VerifyReceiptReading: Hashable {
   private static func read(
     body: ByteBuffer, from host: AppleHost, maySwitch: Bool, receivedAt: Instant
   ) -> Self {
-    guard body.readableBytes > 0 else { return silent(.appleError, "empty answer") }
+    guard body.readableBytes > 0 else { return silent(.appleError("empty answer")) }
     guard let answer = JSONFields(Array(body.readableBytesView)) else {
-      return silent(.appleError, "answer is no JSON object")
+      return silent(.appleError("answer is no JSON object"))
     }
     // Apple's codes have five digits, and the tables hold 32 bits.
     guard let status = answer.integer32("status").map(Int.init) else {
-      return silent(.appleError, "answer without a status")
+      return silent(.appleError("answer without a status"))
     }
     let isRetryable = answer.flag("is_retryable") ?? answer.flag("is-retryable")
     var reading: Self
@@ -76,7 +74,7 @@ struct VerifyReceiptReading: Hashable {
     case 21100...21199 where isRetryable == false: reading = Self(step: .finish(.review(status: status)))
     // An error at Apple's side, or an answer from a proxy. In outages every receipt received 21002, which also means
     // "the service experienced a temporary issue".
-    default: reading = silent(.appleError, "status \(status)")
+    default: reading = silent(.appleError("status \(status)"))
     }
     reading.appleStatus = status
     return reading
@@ -87,7 +85,7 @@ struct VerifyReceiptReading: Hashable {
     do throws(MissingContent) {
       receipt = try VerifiedReceipt.decode(answer, status: status, host: host, receivedAt: receivedAt)
     } catch {
-      return silent(.appleError, "status \(status) \(error.detail)")
+      return silent(.appleError("status \(status) \(error.detail)"))
     }
     var reading = Self(step: .finish(.verified(receipt)))
     reading.warnings += receipt.contradictions.map { "verifyReceipt's answer contradicts itself: \($0)" }
@@ -96,7 +94,7 @@ struct VerifyReceiptReading: Hashable {
 
   private static func switching(to other: AppleHost, from host: AppleHost, maySwitch: Bool, status: Int) -> Self {
     guard other != host, maySwitch else {
-      return silent(.appleError, "status \(status) from the \(host) side, though asked where it points to")
+      return silent(.appleError("status \(status) from the \(host) side, though asked where it points to"))
     }
     return Self(step: .ask(other))
   }

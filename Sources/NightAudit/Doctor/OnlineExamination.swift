@@ -36,11 +36,11 @@ struct OnlineExamination: Sendable {
       let result = try? await transport.date(at: url, userAgent: "night-audit/\(Version.current)")
     else { return nil }
     switch result {
-    case .failure(.unreachable(let reason)), .failure(.unreadable(let reason)):
+    case .failure(let silence):
       return .problem(
         "Apple at \(url)",
         """
-        was not reached: \(reason); check the network path of this host (firewall, HTTPS_PROXY, NO_PROXY) and \
+        was not reached: \(silence.detail); check the network path of this host (firewall, HTTPS_PROXY, NO_PROXY) and \
         \(usesServerAPI ? "appstore.productionUrl" : "appstore.verifyReceiptUrl")
         """)
     case .success(nil): return .fine("Apple at \(url) (reached; its answer has no date)")

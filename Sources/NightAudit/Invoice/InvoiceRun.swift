@@ -59,7 +59,7 @@ package enum InvoiceRun {
       let client = try AppleClients.serverAPI(of: app, settings: settings, transport: transport, roots: roots) { .now }
       let answer = try await client.lookUpOrder(orderId)
       switch answer.outcome {
-      case .unknown: continue
+      case .notFound, .malformedId, .accountGone: continue
       case .unanswered(let silence): throw Unanswered(orderId: orderId, app: app.name, detail: silence.detail)
       case .fault(let fault): throw ConfigurationError(key: "app.\(app.name)", problem: fault.message)
       case .found(let transactions):

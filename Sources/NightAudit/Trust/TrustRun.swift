@@ -33,8 +33,8 @@ package enum TrustRun {
         let origin = download.address(of: pin)
         switch try await download.content(of: pin) {
         case .success(let content): return (content, origin)
-        case .failure(let failure):
-          throw RootInstallationError.unobtainable(pin, origin: origin, reason: failure.description)
+        case .failure(let silence):
+          throw RootInstallationError.unobtainable(pin, origin: origin, reason: silence.detail)
         }
       }
     }

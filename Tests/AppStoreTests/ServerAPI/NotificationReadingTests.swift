@@ -44,7 +44,7 @@ struct NotificationReadingTests {
 
   @Test func answersToOtherRequestsAreRejected() throws {
     let (steps, answer) = try read(of: "ONE_TIME_CHARGE", page([notification("u1")]))
-    #expect(steps == [.finish] && answer.notifications.isEmpty && answer.health == .failure)
+    #expect(steps == [.finish] && answer.notifications.isEmpty && answer.reason == .appleError)
     // Another type among the requested ones is evidence like any other, also one that is unknown today.
     let mixed = try read(of: "REFUND", page([notification("u1"), notification("u2", type: "FUTURE_TYPE")]))
     #expect(mixed.steps == [.finish] && mixed.answer.end == .complete)
@@ -66,9 +66,9 @@ struct NotificationReadingTests {
 
   @Test func endlessPagesAreLimited() throws {
     let repeated = try read(token: "a", page([], token: "a", hasMore: true))
-    #expect(repeated.steps == [.finish] && repeated.answer.health == .failure)
+    #expect(repeated.steps == [.finish] && repeated.answer.reason == .appleError)
     let endless = try read(page([], hasMore: true))
-    #expect(endless.steps == [.finish] && endless.answer.health == .failure)
+    #expect(endless.steps == [.finish] && endless.answer.reason == .appleError)
     let (steps, answer) = try read(pages: 1, page([], token: "a", hasMore: true))
     #expect(steps == [.finish] && answer.end == .pageLimit && answer.paginationToken == "a")
   }

@@ -125,7 +125,7 @@ struct ServerAPIPagingTests {
     #expect(statuses.count == 1 && some.refused == 2 && some.silence?.reason == .appleError)
     #expect(statuses.first?.transaction.fact.subscriptionStatus == nil, "the end of its grace is missing")
     let none = try await subscriptions([spoilt])
-    #expect(none.health == .failure && none.refused == 1)
+    #expect(none.silence?.reason == .appleError && none.refused == 1)
     #expect(try await subscriptions([]).outcome == .found([]))
     #expect(try await subscriptions([]).silence == nil)
   }
@@ -152,12 +152,12 @@ struct ServerAPIPagingTests {
         try await client.transactionHistory("77", on: .production),
         try await client.refundHistory("77", on: .production),
       ] {
-        #expect(history.health == .failure && history.revision == nil && history.transactions.isEmpty)
+        #expect(history.reason == .appleError && history.revision == nil && history.transactions.isEmpty)
       }
-      #expect(try await client.subscriptionStatuses("77", on: .production).health == .failure)
+      #expect(try await client.subscriptionStatuses("77", on: .production).silence?.reason == .appleError)
       let notifications = try await client.notificationHistory(query, on: .production)
-      #expect(notifications.health == .failure && notifications.paginationToken == nil)
-      #expect(try await client.transactionInfo("77").health == .failure)
+      #expect(notifications.reason == .appleError && notifications.paginationToken == nil)
+      #expect(try await client.transactionInfo("77").reason == .appleError)
       #expect(try await client.lookUpOrder("M77").outcome.reason == .appleError, "\(body)")
     }
   }
@@ -188,7 +188,7 @@ struct ServerAPIPagingTests {
     ]
     let body = #"{"status":0,"signedTransactions":["\#(signed[0])","\#(signed[1])"]}"#
     let (answer, server) = try await Script.ask([path: [.json(body)]]) { try await $0.lookUpOrder("MTESTORDER1") }
-    let transactions = try #require(answer.outcome.transactions)
+    let transactions = try #require(answer.outcome.content)
     #expect(transactions.map(\.fact.transactionId) == ["2000000123456789"] && answer.refused == 1)
     #expect(server.requests.map(\.path) == [path], "production alone sends invoices")
   }
@@ -196,11 +196,11 @@ struct ServerAPIPagingTests {
   @Test(arguments: ["", "M/1", "M1?x=y", "../history/1"])
   func malformedOrderIDsAreNotRequested(id: String) async throws {
     let (answer, server) = try await Script.ask([:]) { try await $0.lookUpOrder(id) }
-    #expect(answer.outcome == .unknown && server.requests.isEmpty)
+    #expect(answer.outcome == .malformedId && server.requests.isEmpty)
   }
 
   @Test(arguments: [
-    (1, OrderAnswer.Outcome.unknown),
+    (1, OrderAnswer.Outcome.notFound),
     (7, .unanswered(Silence(reason: .appleError, detail: "an answer with the status 7"))),
   ])
   func onlyStatusOneMeansAnUnknownOrder(status: Int, outcome: OrderAnswer.Outcome) async throws {

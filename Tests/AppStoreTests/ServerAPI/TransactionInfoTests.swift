@@ -33,7 +33,7 @@ struct TransactionInfoTests {
     #expect(transaction.fact.hasOffer == true)
     #expect(transaction.jws.split(separator: ".").count == 3)
     #expect(answer.trail.asked == [.production] && answer.trail.httpStatus == 200 && answer.trail.errorCode == nil)
-    #expect(answer.trail.warnings.isEmpty && answer.health == .success)
+    #expect(answer.trail.warnings.isEmpty)
   }
 
   // MARK: Environments
@@ -79,7 +79,6 @@ struct TransactionInfoTests {
   @Test func anUnansweredSandboxRequestKeepsTheCheckOpen() async throws {
     let (answer, _) = try await ask([Script.production: [Script.error(4_040_010)], Script.sandbox: [.http(503, [])]])
     #expect(answer.outcome == .unanswered(Silence(reason: .appleError, detail: "HTTP 503")))
-    #expect(answer.health == .failure)
   }
 
   // MARK: Outcomes
@@ -135,7 +134,7 @@ struct TransactionInfoTests {
     let (answer, _) = try await ask([Script.production: [try Script.info(payload)]])
     let text = "Apple's answer could not be verified: \(detail)"
     #expect(answer.outcome == .unanswered(Silence(reason: .appleError, detail: text)))
-    #expect(answer.trail.warnings == [text] && answer.health == .failure)
+    #expect(answer.trail.warnings == [text])
   }
 
   @Test func answersWithABadSignatureAreRejected() async throws {
@@ -188,7 +187,6 @@ struct TransactionInfoTests {
       answer.outcome
         == .unanswered(
           Silence(reason: .rateLimited, detail: "HTTP 429, error 4290000", retryAfter: Script.now + .seconds(seconds))))
-    #expect(answer.health == .abandoned)
     #expect(clock.slept == .seconds(seconds))
   }
 

@@ -160,9 +160,9 @@ struct SimulatorOptionsTests {
   @Test func anInvoiceIsLookedUp() async throws {
     try await SigningSimulator.run(Self.world()) { setting in
       let answer = try await setting.client.lookUpOrder("MINVOICE1")
-      let transactions = try #require(answer.outcome.transactions)
+      let transactions = try #require(answer.outcome.content)
       #expect(transactions.map(\.fact.transactionId) == ["1", "2"] && answer.refused == 0)
-      #expect(try await setting.client.lookUpOrder("MINVOICE2").outcome == .unknown)
+      #expect(try await setting.client.lookUpOrder("MINVOICE2").outcome == .notFound)
     }
   }
 
@@ -220,7 +220,7 @@ struct SimulatorOptionsTests {
       #expect(try await client.transactionInfo("2").fact?.transactionId == "2")
       #expect(try await client.transactionInfo("1").outcome == .fault(.requestRefused(code: 4_000_000)))
       #expect(try await client.transactionInfo("1").fact?.transactionId == "1")
-      #expect(try await client.refundHistory("2", on: .production).health == .failure)
+      #expect(try await client.refundHistory("2", on: .production).reason == .appleError)
       guard case .unanswered(let silence) = try await client.lookUpOrder("MINVOICE1").outcome else {
         Issue.record("answered")
         return
@@ -243,7 +243,7 @@ struct SimulatorOptionsTests {
   @Test func anOutageBeginsAndEnds() async throws {
     let outage = #","outages":[{"from":\#(Self.start),"until":\#(Self.start + Self.hour),"path":"/production/inApps"}]"#
     try await SigningSimulator.run(Self.world(outage)) { setting in
-      #expect(try await setting.client.transactionInfo("1").health == .failure)
+      #expect(try await setting.client.transactionInfo("1").reason == .appleError)
       try await setting.simulator.control("clock", #"{"advance":\#(Self.hour)}"#)
       #expect(try await setting.client.transactionInfo("1").fact?.transactionId == "1")
     }

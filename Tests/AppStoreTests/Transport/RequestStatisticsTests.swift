@@ -6,7 +6,7 @@ import Testing
 @testable import AppStore
 
 @Suite struct RequestStatisticsTests {
-  private func reply(_ status: Int) -> Result<HTTPReply, HTTPFailure> {
+  private func reply(_ status: Int) -> Result<HTTPReply, Silence> {
     .success(HTTPReply(status: status, headers: HTTPHeaders(), body: ByteBuffer()))
   }
 
@@ -17,7 +17,7 @@ import Testing
       statistics.record(reply(status), of: "game", after: .milliseconds(300))
     }
     statistics.record(.failure(.unreachable("timeout")), of: "game", after: .seconds(30))
-    statistics.record(.failure(.unreadable("not HTTP")), of: "quiz", after: .seconds(1))
+    statistics.record(.failure(.appleError("not HTTP")), of: "quiz", after: .seconds(1))
     let counts = statistics.counts
     let found = counts.requests.map { "\($0.key.app) \($0.key.outcome.rawValue) \($0.value)" }.sorted()
     #expect(

@@ -85,11 +85,11 @@ struct VerifyReceiptClientTests {
 
   // MARK: Statuses
 
-  @Test(arguments: [(21_003, CircuitBreaker.CallResult.success), (21_010, .success), (21_002, .failure)])
-  func anAnswerHasItsStatusAndItsHealth(status: Int, health: CircuitBreaker.CallResult) async throws {
+  @Test(arguments: [(21_003, nil as Silence.Reason?), (21_010, nil), (21_002, .appleError)])
+  func anAnswerHasItsStatusOrTheReasonOfItsSilence(status: Int, reason: Silence.Reason?) async throws {
     let (answer, server) = try await ask(["/production": [.json(#"{"status":\#(status)}"#)]])
     #expect(answer.appleStatus == status && answer.httpStatus == 200 && answer.asked == [.production])
-    #expect(answer.health == health && server.requests.count == 1)
+    #expect(answer.reason == reason && server.requests.count == 1)
   }
 
   // MARK: Damaged answers
@@ -144,7 +144,7 @@ struct VerifyReceiptClientTests {
     let reply = sent.isEmpty ? ScriptedServer.Reply.silence : .bytes(Array(sent.utf8))
     let (answer, _) = try await ask(["/production": [reply]], timeout: Span(microseconds: 60_000))
     #expect(answer.outcome == .unanswered(Silence(reason: .unreachable, detail: "timeout")))
-    #expect(answer.httpStatus == nil && answer.health == .failure)
+    #expect(answer.httpStatus == nil)
   }
 
   @Test func aClosedPortIsUnreachable() async throws {
@@ -180,7 +180,6 @@ struct VerifyReceiptClientTests {
     #expect(
       answer.outcome
         == .unanswered(Silence(reason: .rateLimited, detail: "HTTP 429", retryAfter: Self.now + .seconds(seconds))))
-    #expect(answer.health == .abandoned)
     try await production.admit()
     #expect(clock.slept == .seconds(seconds))
   }

@@ -27,10 +27,6 @@ package struct HistoryAnswer: Hashable, Sendable {
     self.revision = revision
     self.end = end
   }
-
-  package var health: CircuitBreaker.CallResult {
-    if case .unanswered(let silence) = end { CircuitBreaker.CallResult(silence) } else { .success }
-  }
 }
 
 extension HistoryAnswer.End {
@@ -39,8 +35,8 @@ extension HistoryAnswer.End {
     case .notFound: self = .notFound
     case .accountGone: self = .accountGone
     case .malformedId: self = .malformedId
-    case .revisionRefused: self = .unanswered(Silence(reason: .appleError, detail: "Apple refuses its own revision"))
-    case .windowExpired: self = .unanswered(Silence(reason: .appleError, detail: "a pagination error without a token"))
+    case .revisionRefused: self = .unanswered(.appleError("Apple refuses its own revision"))
+    case .windowExpired: self = .unanswered(.appleError("a pagination error without a token"))
     case .unanswered(let silence): self = .unanswered(silence)
     case .fault(let fault): self = .fault(fault)
     }

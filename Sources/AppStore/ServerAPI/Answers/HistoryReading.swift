@@ -72,7 +72,7 @@ struct HistoryReading {
   }
 
   private mutating func fail(_ detail: String) -> Step {
-    finish(.unanswered(Silence(reason: .appleError, detail: detail)))
+    finish(.unanswered(.appleError(detail)))
   }
 
   private mutating func finish(_ end: HistoryAnswer.End) -> Step {

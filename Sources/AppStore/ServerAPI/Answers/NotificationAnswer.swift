@@ -84,10 +84,6 @@ package struct NotificationAnswer: Hashable, Sendable {
     self.paginationToken = paginationToken
     self.end = end
   }
-
-  package var health: CircuitBreaker.CallResult {
-    if case .unanswered(let silence) = end { CircuitBreaker.CallResult(silence) } else { .success }
-  }
 }
 
 extension NotificationAnswer.End {
@@ -95,7 +91,7 @@ extension NotificationAnswer.End {
     switch refusal {
     case .windowExpired: self = .restartWindow
     case .notFound, .accountGone, .malformedId, .revisionRefused:
-      self = .unanswered(Silence(reason: .appleError, detail: "an error about an id, though none was asked about"))
+      self = .unanswered(.appleError("an error about an id, though none was asked about"))
     case .unanswered(let silence): self = .unanswered(silence)
     case .fault(let fault): self = .fault(fault)
     }

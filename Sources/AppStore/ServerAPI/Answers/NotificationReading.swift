@@ -92,7 +92,7 @@ struct NotificationReading {
   }
 
   private mutating func fail(_ detail: String) -> Step {
-    finish(.unanswered(Silence(reason: .appleError, detail: detail)))
+    finish(.unanswered(.appleError(detail)))
   }
 
   private mutating func finish(_ end: NotificationAnswer.End) -> Step {

@@ -2,13 +2,8 @@ import Reconciliation
 
 /// The answer to Look Up Order ID: the transactions of an invoice that Apple mailed to a customer.
 package struct OrderAnswer: Hashable, Sendable {
-  package enum Outcome: Hashable, Sendable {
-    case found([AppleTransaction])
-    /// Apple knows no such order of this app, or the ID is invalid.
-    case unknown
-    case unanswered(Silence)
-    case fault(AppleFault)
-  }
+  /// Not found: Apple knows no such order of this app.
+  package typealias Outcome = LookupOutcome<[AppleTransaction]>
 
   package var outcome: Outcome
   package var refused = 0
@@ -24,12 +19,12 @@ package struct OrderAnswer: Hashable, Sendable {
     case .success(let fields): page = fields
     }
     guard let status = page.integer("status") else { return silent("an answer without status", trail) }
-    guard status != 1 else { return OrderAnswer(outcome: .unknown, trail: trail) }
+    guard status != 1 else { return OrderAnswer(outcome: .notFound, trail: trail) }
     guard status == 0 else { return silent("an answer with the status \(status)", trail) }
     guard let signed = page.texts("signedTransactions") else {
       return silent("an answer without signedTransactions", trail)
     }
-    var answer = OrderAnswer(outcome: .unknown, trail: trail)
+    var answer = OrderAnswer(outcome: .notFound, trail: trail)
     var transactions: [AppleTransaction] = []
     for jws in signed {
       switch verifier.verify(jws ?? "", host: .production) {
@@ -41,24 +36,12 @@ package struct OrderAnswer: Hashable, Sendable {
     }
     answer.outcome =
       transactions.isEmpty && answer.refused > 0
-      ? .unanswered(Silence(reason: .appleError, detail: "no transaction of the invoice could be verified"))
+      ? .unanswered(.appleError("no transaction of the invoice could be verified"))
       : .found(transactions)
     return answer
   }
 
   private static func silent(_ detail: String, _ trail: ServerAPITrail) -> OrderAnswer {
-    OrderAnswer(outcome: .unanswered(Silence(reason: .appleError, detail: detail)), trail: trail)
-  }
-}
-
-extension OrderAnswer.Outcome {
-  init(_ refusal: ServerAPIRefusal) {
-    switch refusal {
-    case .notFound, .accountGone, .malformedId: self = .unknown
-    case .revisionRefused, .windowExpired:
-      self = .unanswered(Silence(reason: .appleError, detail: "a paging error about an answer without pages"))
-    case .unanswered(let silence): self = .unanswered(silence)
-    case .fault(let fault): self = .fault(fault)
-    }
+    OrderAnswer(outcome: .unanswered(.appleError(detail)), trail: trail)
   }
 }

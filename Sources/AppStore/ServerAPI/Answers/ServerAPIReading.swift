@@ -21,33 +21,27 @@ struct ServerAPIReading {
   var errorMessage: String?
   var retryAfter: Instant?
 
-  static func read(_ result: Result<HTTPReply, HTTPFailure>, receivedAt: Instant) -> ServerAPIReading {
+  static func read(_ result: Result<HTTPReply, Silence>, receivedAt: Instant) -> ServerAPIReading {
     switch result {
-    case .failure(.unreachable(let detail)): silent(.unreachable, detail)
-    case .failure(.unreadable(let detail)): silent(.appleError, detail)
+    case .failure(let silence): Self(meaning: .silent(silence))
     case .success(let reply): read(reply, receivedAt: receivedAt)
     }
   }
 
   static var unsigned: Self { Self(meaning: .unsigned) }
 
-  private static func silent(_ reason: Silence.Reason, _ detail: String, httpStatus: Int? = nil) -> Self {
-    Self(meaning: .silent(Silence(reason: reason, detail: detail)), httpStatus: httpStatus)
-  }
-
   private static func read(_ reply: HTTPReply, receivedAt: Instant) -> Self {
     let isReadable = reply.body.readableBytes <= maximumBodyBytes
     // Apple answers a refused token in plain text.
     let fields = isReadable ? JSONFields(Array(reply.body.readableBytesView)) : nil
     guard reply.status != 200 else {
-      guard isReadable else { return silent(.appleError, "answer longer than 1 MiB", httpStatus: 200) }
-      guard let fields else { return silent(.appleError, "answer is no JSON object", httpStatus: 200) }
-      return Self(meaning: .answer(fields), httpStatus: 200)
+      let problem = isReadable ? "answer is no JSON object" : "answer longer than 1 MiB"
+      return Self(meaning: fields.map(Meaning.answer) ?? .silent(.appleError(problem)), httpStatus: 200)
     }
     let errorCode = fields?.integer32("errorCode").map(Int.init)
     return Self(
       meaning: .refused, httpStatus: reply.status, errorCode: errorCode, errorMessage: fields?.text("errorMessage"),
-      retryAfter: reply.headers.first(name: "Retry-After").flatMap { RetryAfter.parse($0, now: receivedAt) })
+      retryAfter: reply.retryAfter(now: receivedAt))
   }
 
   func silence(_ reason: Silence.Reason) -> Silence {

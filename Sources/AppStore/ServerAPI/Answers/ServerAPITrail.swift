@@ -24,14 +24,3 @@ package struct ServerAPITrail: Hashable, Sendable {
     errorMessage = reading.errorMessage
   }
 }
-
-extension CircuitBreaker.CallResult {
-  /// Maps an unanswered request to service health. Rate limiting is left to the gate and is no failure.
-  init(_ silence: Silence?) {
-    switch silence?.reason {
-    case nil: self = .success
-    case .unreachable, .appleError: self = .failure
-    case .rateLimited: self = .abandoned
-    }
-  }
-}

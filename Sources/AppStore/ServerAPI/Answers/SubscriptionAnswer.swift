@@ -19,8 +19,6 @@ package struct SubscriptionAnswer: Hashable, Sendable {
   package var refused = 0
   package var trail: ServerAPITrail
 
-  package var health: CircuitBreaker.CallResult { CircuitBreaker.CallResult(outcome.silence) }
-
   /// The reason why a missing subscription proves nothing: no answer, or rejected parts. Nil for a complete answer.
   package var silence: Silence? {
     guard case .found = outcome, refused > 0 else { return outcome.silence }
@@ -31,7 +29,7 @@ package struct SubscriptionAnswer: Hashable, Sendable {
 extension SubscriptionAnswer {
   static func read(_ fields: JSONFields, verifier: AnswerVerifier, host: AppleHost, trail: ServerAPITrail) -> Self {
     guard let groups = fields.objects("data") else {
-      return Self(outcome: .unanswered(Silence(reason: .appleError, detail: "an answer without data")), trail: trail)
+      return Self(outcome: .unanswered(.appleError("an answer without data")), trail: trail)
     }
     var answer = SubscriptionAnswer(outcome: .found([]), trail: trail)
     var found: [Subscription] = []
@@ -47,7 +45,7 @@ extension SubscriptionAnswer {
     // If everything is rejected, the customer must not look like one without subscriptions.
     answer.outcome =
       found.isEmpty && answer.refused > 0
-      ? .unanswered(Silence(reason: .appleError, detail: "no subscription in the answer could be verified"))
+      ? .unanswered(.appleError("no subscription in the answer could be verified"))
       : .found(found)
     return answer
   }

@@ -17,7 +17,7 @@ package enum LookupOutcome<Found: Hashable & Sendable>: Hashable, Sendable {
     case .accountGone: self = .accountGone
     case .malformedId: self = .malformedId
     case .revisionRefused, .windowExpired:
-      self = .unanswered(Silence(reason: .appleError, detail: "a paging error about an answer without pages"))
+      self = .unanswered(.appleError("a paging error about an answer without pages"))
     case .unanswered(let silence): self = .unanswered(silence)
     case .fault(let fault): self = .fault(fault)
     }
@@ -31,6 +31,4 @@ package struct TransactionAnswer: Hashable, Sendable {
 
   package var outcome: Outcome
   package var trail = ServerAPITrail()
-
-  package var health: CircuitBreaker.CallResult { CircuitBreaker.CallResult(outcome.silence) }
 }

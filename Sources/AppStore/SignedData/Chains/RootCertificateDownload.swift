@@ -4,10 +4,6 @@ import NIOHTTP1
 
 /// Downloads root certificates from Apple or from a mirror. Neither is trusted: the fingerprint decides.
 package struct RootCertificateDownload: Sendable {
-  package struct Failure: Error, Hashable, Sendable, CustomStringConvertible {
-    package let description: String
-  }
-
   private let transport: HTTPTransport
   private let mirror: EndpointURL?
   private let userAgent: String
@@ -24,15 +20,12 @@ package struct RootCertificateDownload: Sendable {
     return mirror.text + (mirror.text.hasSuffix("/") ? "" : "/") + pin.fileName
   }
 
-  package func content(of pin: TrustedRoots.PinnedRoot) async throws(CancellationError) -> Result<[UInt8], Failure> {
+  package func content(of pin: TrustedRoots.PinnedRoot) async throws(CancellationError) -> Result<[UInt8], Silence> {
     var request = HTTPClientRequest(url: address(of: pin))
     request.headers = ["User-Agent": userAgent]
-    switch try await transport.send(request) {
-    case .failure(.unreachable(let detail)), .failure(.unreadable(let detail)):
-      return .failure(Failure(description: detail))
-    case .success(let reply):
-      guard reply.status == 200 else { return .failure(Failure(description: "HTTP \(reply.status)")) }
-      return .success(Array(reply.body.readableBytesView))
+    return try await transport.send(request).flatMap { reply in
+      reply.status == 200
+        ? .success(Array(reply.body.readableBytesView)) : .failure(.appleError("HTTP \(reply.status)"))
     }
   }
 }
