@@ -12,15 +12,11 @@ extension Settings {
     package var sharedSecretFile: String?
 
     package init(
-      name: String, bundleId: String, appAppleId: Int64? = nil, issuerId: String? = nil, keyId: String? = nil,
-      privateKeyFile: String? = nil, sharedSecretFile: String? = nil
+      name: String, bundleId: String, appAppleId: Int64? = nil, sku: String? = nil, issuerId: String? = nil,
+      keyId: String? = nil, privateKeyFile: String? = nil, sharedSecretFile: String? = nil
     ) {
-      self.name = name
-      self.bundleId = bundleId
-      self.appAppleId = appAppleId
-      self.issuerId = issuerId
-      self.keyId = keyId
-      self.privateKeyFile = privateKeyFile
+      (self.name, self.bundleId, self.appAppleId, self.sku) = (name, bundleId, appAppleId, sku)
+      (self.issuerId, self.keyId, self.privateKeyFile) = (issuerId, keyId, privateKeyFile)
       self.sharedSecretFile = sharedSecretFile
     }
   }

@@ -2,14 +2,16 @@ import AppStore
 import Logging
 import Postgres
 import Reconciliation
+import Settings
 
 /// Downloads due reports from Apple, one at a time, and stores each answer at once.
 struct ReportDownloads {
   /// After this many unanswered requests in a row, the rest is left to the next night.
   private static let waitLimit = 3
 
-  let settings: TieOutSettings
-  let connect: TieOutSettings.Connect
+  let settings: Settings
+  let zone: ReportZone
+  let account: ConnectAccount
   let client: ConnectClient
   let session: PostgresSession
   let asOf: Instant
@@ -27,12 +29,12 @@ struct ReportDownloads {
   /// Returns sentences about reports that could not be downloaded. `year` adds the monthly reports of a calendar year.
   func run(year: Int?) async throws -> [String] {
     let progress = Progress()
-    let today = settings.zone.day(of: asOf)
-    let vendors = connect.vendors
+    let today = zone.day(of: asOf)
+    let vendors = account.vendors
     let (days, finance, months) = try await session.withConnection { connection in
       (
         try ConnectReportTable.known(.sales, frequency: SalesFrequency.daily.rawValue, on: connection),
-        try [ConnectReport.Kind.detail, .financial].map {
+        try [ReportKind.detail, .financial].map {
           ($0, try ConnectReportTable.known($0, frequency: "", on: connection))
         },
         try ConnectReportTable.known(.sales, frequency: SalesFrequency.monthly.rawValue, on: connection)
@@ -40,7 +42,8 @@ struct ReportDownloads {
     }
     for vendor in vendors {
       let states = Self.states(of: vendor, days) { ReportDay($0) }
-      for day in AskingPlan.days(today: today, trailing: settings.trailingDays, states: states) {
+      let trailing = min(settings.tieOut.trailingDays, AskingPlan.longestWindow)
+      for day in AskingPlan.days(today: today, trailing: trailing, states: states) {
         try await ask(.sales, vendor, .daily, day...day, progress)
       }
       for (kind, known) in finance {
@@ -66,7 +69,7 @@ struct ReportDownloads {
   }
 
   private static func states<Name: Hashable>(
-    of vendor: String, _ known: [String: [String: ConnectReportTable.Known]], _ name: (String) -> Name?
+    of vendor: String, _ known: ConnectReportTable.KnownReports, _ name: (String) -> Name?
   ) -> [Name: DownloadState] {
     var states: [Name: DownloadState] = [:]
     for (text, byVendor) in known {
@@ -76,19 +79,19 @@ struct ReportDownloads {
   }
 
   private func ask(
-    _ kind: ConnectReport.Kind, _ vendor: String, _ frequency: SalesFrequency, _ days: ClosedRange<ReportDay>,
+    _ kind: ReportKind, _ vendor: String, _ frequency: SalesFrequency, _ days: ClosedRange<ReportDay>,
     _ progress: Progress
   ) async throws {
     let report = ConnectReport(
       vendor: vendor, kind: kind, frequency: frequency.rawValue, name: frequency.name(of: days), source: .api)
     let query = ConnectQuery(
-      vendor: vendor, kind: .sales(frequency: frequency.rawValue, version: connect.salesVersion),
+      vendor: vendor, kind: .sales(frequency: frequency.rawValue, version: account.salesVersion),
       reportDate: report.name)
     try await ask(query, report, progress, days: days)
   }
 
   private func ask(
-    finance kind: ConnectReport.Kind, _ vendor: String, _ period: FiscalPeriod, _ progress: Progress
+    finance kind: ReportKind, _ vendor: String, _ period: FiscalPeriod, _ progress: Progress
   ) async throws {
     let report = ConnectReport(vendor: vendor, kind: kind, name: period.description, source: .api)
     // One file with all regions, which exists once all currencies are settled.
@@ -150,7 +153,7 @@ struct ReportDownloads {
   private func storeNoSales(_ report: ConnectReport, days: ClosedRange<ReportDay>?) async throws {
     // For a fiscal period the answer may mean that nothing is settled yet.
     guard let days else { return try await store(report, .unknown) }
-    let (asOf, span) = (asOf, ReportDays(days, in: settings.zone))
+    let (asOf, span) = (asOf, ReportDays(days, in: zone))
     try await session.withConnection { connection in
       let hasOwnUnits = try OurTransactions.hasUnits(in: span, on: connection)
       try ConnectReportTable.storeNoSales(report, hasOwnUnits: hasOwnUnits, asOf: asOf, on: connection)

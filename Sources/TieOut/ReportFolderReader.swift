@@ -100,7 +100,7 @@ struct ReportFolderReader {
       // Then with the checks for that period, so that an unreadable file replaces no other.
       _ = try FinanceReport.read(bytes, period: period) { _ in }
       return ConnectReport(
-        vendor: vendor, kind: .init(kind), name: period.description, source: .folder, fileName: name)
+        vendor: vendor, kind: kind, name: period.description, source: .folder, fileName: name)
     }
     if Payment.isFileName(name) {
       let columns = Payment.columns.joined(separator: ",")

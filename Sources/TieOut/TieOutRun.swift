@@ -5,6 +5,7 @@ import Logging
 import Postgres
 import Reconciliation
 import Run
+import Settings
 
 package struct TieOutOutcome: Sendable {
   package var record: TieOutTable.Record
@@ -26,20 +27,24 @@ package struct TieOutRun: Sendable {
   /// Days before the first compared one, as far as refunds are looked for.
   private static let margin = 8
 
-  let settings: TieOutSettings
-  let databaseURL: String
-  let salesURL: String
+  let settings: Settings
+  let account: ConnectAccount?
+  let zone: ReportZone
   let asOf: Instant
-  let day: String
   let logger: Logger
   let isStopped: @Sendable () -> Bool
 
+  /// Throws `ConfigurationError` for a key that cannot work.
   package init(
-    settings: TieOutSettings, databaseURL: String, salesURL: String, asOf: Instant, day: String, logger: Logger,
-    isStopped: @escaping @Sendable () -> Bool
-  ) {
-    (self.settings, self.databaseURL, self.salesURL, self.asOf, self.day) = (settings, databaseURL, salesURL, asOf, day)
-    (self.logger, self.isStopped) = (logger, isStopped)
+    settings: Settings, asOf: Instant, logger: Logger, isStopped: @escaping @Sendable () -> Bool
+  ) throws {
+    guard let zone = ReportZone(settings.tieOut.timeZoneName) else {
+      throw ConfigurationError(
+        key: "tieOut.timeZone", problem: "\(settings.tieOut.timeZoneName) is not a time zone")
+    }
+    let connect = settings.appStoreConnect
+    account = try connect.privateKeyFile.map { _ in try ConnectAccount(connect) }
+    (self.settings, self.zone, self.asOf, self.logger, self.isStopped) = (settings, zone, asOf, logger, isStopped)
   }
 
   package struct Gathered: Sendable {
@@ -49,20 +54,20 @@ package struct TieOutRun: Sendable {
 
   /// Downloads due reports, if `mayFetch`, and reads those in the folder. Throws if they cannot be stored.
   package func gather(mayFetch: Bool, year: Int? = nil) async throws -> Gathered {
-    let session = try await PostgresSession.connect(databaseURL, applicationName: "night-audit tie-out")
+    let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit tie-out")
     try await session.withConnection { try Migrator.requireCurrent($0) }
     var problems: [String] = []
     var payments: [Payment] = []
-    if let folder = settings.folder {
-      let vendors = settings.connect?.vendors ?? []
+    if let folder = settings.tieOut.folder {
+      let vendors = account?.vendors ?? []
       let reader = ReportFolderReader(
         directory: folder, onlyVendor: vendors.count == 1 ? vendors[0] : nil, asOf: asOf, logger: logger)
       let found = try await session.withConnection { try reader.read(on: $0) }
       problems += found.problems
       payments = found.payments
     }
-    if mayFetch, let connect = settings.connect { problems += try await fetch(connect, year: year, session) }
-    if let keepRaw = settings.keepRaw {
+    if mayFetch, let account { problems += try await fetch(account, year: year, session) }
+    if let keepRaw = settings.tieOut.keepRaw {
       let oldest = asOf - keepRaw
       try await session.withConnection { try ConnectReportTable.dropRaw(before: oldest, on: $0) }
     }
@@ -71,21 +76,21 @@ package struct TieOutRun: Sendable {
   }
 
   private func fetch(
-    _ connect: TieOutSettings.Connect, year: Int?, _ session: PostgresSession
+    _ account: ConnectAccount, year: Int?, _ session: PostgresSession
   ) async throws -> [String] {
     // Two million rows are 40 MiB compressed, and several times that if a proxy inflates them.
     let transport = HTTPTransport(
       timeout: max(settings.timeout, .minutes(5)), concurrency: 1, inflates: false, maximumBodyBytes: 1 << 30)
     do {
       let client = try ConnectClient(
-        transport: transport, url: connect.url, credentials: connect.credentials, version: Version.current,
+        transport: transport, url: account.url, credentials: account.credentials, version: Version.current,
         now: { Instant.now }
       ) { span throws(CancellationError) in
         // Sleeps for Apple's Retry-After.
         do { try await Task.sleep(for: .microseconds(span.microseconds)) } catch { throw CancellationError() }
       }
       let downloads = ReportDownloads(
-        settings: settings, connect: connect, client: client, session: session, asOf: asOf, logger: logger,
+        settings: settings, zone: zone, account: account, client: client, session: session, asOf: asOf, logger: logger,
         isStopped: isStopped)
       let problems = try await downloads.run(year: year)
       await transport.shutdown()
@@ -103,13 +108,14 @@ package struct TieOutRun: Sendable {
     _ scope: BlockingScope, _ gathered: Gathered, temporaryDirectory: String,
     orders: (_ each: (JudgedOrder) throws -> Void) throws -> Void
   ) throws -> TieOutOutcome {
-    let reading = try scope.connect(databaseURL, applicationName: "night-audit tie-out")
-    let other = try scope.connect(databaseURL, applicationName: "night-audit tie-out")
-    let sales = try scope.connect(salesURL, applicationName: "night-audit tie-out", profile: .salesReader)
-    let writing = try scope.connect(databaseURL, applicationName: "night-audit tie-out")
-    let today = settings.zone.day(of: asOf)
-    let vendors = settings.connect?.vendors ?? []
-    let firstWeek = settings.zone.firstWeek(since: asOf - settings.lookback)
+    let reading = try scope.connect(settings.databaseURL, applicationName: "night-audit tie-out")
+    let other = try scope.connect(settings.databaseURL, applicationName: "night-audit tie-out")
+    let sales = try scope.connect(
+      settings.salesURL ?? settings.databaseURL, applicationName: "night-audit tie-out", profile: .salesReader)
+    let writing = try scope.connect(settings.databaseURL, applicationName: "night-audit tie-out")
+    let today = zone.day(of: asOf)
+    let vendors = account?.vendors ?? []
+    let firstWeek = zone.firstWeek(since: asOf - settings.lookback)
     // Sales this old still affect a compared fiscal period.
     let oldest = (SettlementComparison.periods(today).first?.first ?? today).advanced(
       by: -ProceedsSettlement.longestPeriod)
@@ -117,7 +123,7 @@ package struct TieOutRun: Sendable {
     let window = ReportWindow(
       today: today, first: firstWeek, margin: Self.margin,
       known: proceeds.reports, vendors: vendors)
-    let days = ReportDays(window.days, in: settings.zone)
+    let days = ReportDays(window.days, in: zone)
     func isYoung(_ day: ReportDay) -> Bool { days.end(of: day) + Self.youngFor > asOf }
     let coverage = DayCoverage(days: window.days, compared: window.compared, printed: window.printed) {
       window.coverage($0, isYoung: isYoung($0))
@@ -126,7 +132,7 @@ package struct TieOutRun: Sendable {
     let productOwnership = try productOwnership(reported, reading: reading, sales: sales)
     let units = UnitsComparison(
       settings: settings, coverage: coverage, days: days, firstWeek: firstWeek, scope: productOwnership)
-    func finance(_ kind: ConnectReport.Kind) throws(PostgresError) -> SettlementReports {
+    func finance(_ kind: ReportKind) throws(PostgresError) -> SettlementReports {
       SettlementReports(
         today: today, known: try ConnectReportTable.known(kind, frequency: "", on: reading), vendors: vendors,
         sales: proceeds)
@@ -142,13 +148,14 @@ package struct TieOutRun: Sendable {
     reasons += productOwnership.ambiguous.map {
       "two apps sell the product \($0) and are compared together; set app.<name>.sku of each to tell them apart"
     }
-    for kind in [ConnectReport.Kind.detail, .financial] { reasons += try finance(kind).late(kind) }
+    for kind in [ReportKind.detail, .financial] { reasons += try finance(kind).late(kind) }
     reasons += settlement.reasons
     reasons += try SettlementComparison.crossChecks(on: reading)
     for payment in gathered.payments.sorted(by: { ($0.period, $0.currency) < ($1.period, $1.currency) }) {
       reasons += payment.problems(earned: settlement.earned(payment.period, payment.currency))
     }
     let names = try ProductNames.read(schema: settings.salesSchema, on: sales)
+    let day = Period.dayBefore(asOf, in: settings.timeZone).until
     let revised = try RevisedDay.since(lastReportedBefore: asOf, day: day, on: reading)
     return try writing.transaction { writing in
       var seen = UnitsComparison.ObservedUnits()

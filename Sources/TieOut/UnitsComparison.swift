@@ -2,6 +2,7 @@ import AuditStore
 import Foundation
 import Postgres
 import Reconciliation
+import Settings
 import Streams
 
 /// Compares units, countries and amounts. Merges three streams by product, one product in memory at a time.
@@ -12,7 +13,7 @@ struct UnitsComparison {
     var currency: Identifier
   }
 
-  let settings: TieOutSettings
+  let settings: Settings
   let coverage: DayCoverage
   let days: ReportDays
   /// The first day of the first compared week.

@@ -104,7 +104,7 @@ import Testing
     (22, "curl: (22) The requested URL returned error: 429", true),
   ])
   func transientTransferErrorsAreRetried(_ code: Int32, _ message: String, _ isTransient: Bool) {
-    #expect(CurlFailure.isTransient(exitCode: code, message: message) == isTransient)
+    #expect(ReportSender.isTransient(exitCode: code, message: message) == isTransient)
   }
 
   @Test func theLastLineOfAnErrorIsPrintable() {

@@ -1,4 +1,5 @@
 import Reconciliation
+import Settings
 import Testing
 
 @testable import TieOut
@@ -443,7 +444,7 @@ struct ScopeTests {
     game: String?, cards: String?, ofGame: Set<Identifier>, ofCards: Set<Identifier>, open: Set<Identifier>
   ) {
     let apps = [
-      Scope.App(name: "game", bundleId: "g", sku: game), Scope.App(name: "cards", bundleId: "c", sku: cards),
+      Settings.App(name: "game", bundleId: "g", sku: game), Settings.App(name: "cards", bundleId: "c", sku: cards),
     ]
     let asked = Scope.open(
       [product("GAME01", "both"), product("", "GAME01")], of: apps,

@@ -126,7 +126,7 @@ struct OnlineExamination: Sendable {
   /// Asks for yesterday's sales report of each vendor number. A missing report is no fault.
   private func reports() async -> [Diagnosis] {
     guard settings.appStoreConnect.privateKeyFile != nil,
-      let connect = try? TieOutSettings.Connect(settings.appStoreConnect)
+      let connect = try? ConnectAccount(settings.appStoreConnect)
     else { return [] }
     let transport = HTTPTransport(timeout: settings.timeout, concurrency: 1, inflates: false)
     var found: [Diagnosis] = []

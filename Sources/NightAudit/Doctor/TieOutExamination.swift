@@ -22,7 +22,7 @@ struct TieOutExamination {
     let ofFile = KeyFile(path: file, key: "appStoreConnect.privateKeyFile").examine()
     found.append(ofFile)
     do {
-      let connect = try TieOutSettings.Connect(settings.appStoreConnect)
+      let connect = try ConnectAccount(settings.appStoreConnect)
       found.append(
         .fine(
           """
@@ -36,27 +36,5 @@ struct TieOutExamination {
       found.append(.problem("appStoreConnect.url", "\(error)"))
     }
     return found
-  }
-}
-
-extension TieOutSettings.Connect {
-  init(_ settings: Settings.AppStoreConnect) throws {
-    let file = settings.privateKeyFile ?? ""
-    do throws(AppleKeyError) {
-      // Checked before the key is read, because a key of the other kind reads just as well.
-      try ConnectCredentials.check(keyFile: file)
-    } catch {
-      throw ConfigurationError(key: "appStoreConnect.\(error.setting)", problem: "\(error)")
-    }
-    let credentials = ConnectCredentials(
-      issuerId: settings.issuerId ?? "", keyId: settings.keyId ?? "",
-      privateKeyPEM: try SecretFile.read(file, key: "appStoreConnect.privateKeyFile"))
-    do throws(AppleKeyError) { _ = try AppleToken(credentials) } catch {
-      throw ConfigurationError(key: "appStoreConnect.\(error.setting)", problem: "\(error)")
-    }
-    // A duplicate vendor number must not fetch its reports twice.
-    self.init(
-      credentials: credentials, vendors: Set(settings.vendorNumbers).sorted(), url: try EndpointURL(settings.url),
-      salesVersion: settings.salesVersion)
   }
 }

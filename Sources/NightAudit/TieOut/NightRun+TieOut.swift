@@ -23,12 +23,8 @@ extension NightRun {
   }
 
   private func tieOutRun(asOf: Instant) throws -> TieOutRun? {
-    guard let tieOut = try tieOutSettings() else { return nil }
-    let stop = stop
-    return TieOutRun(
-      settings: tieOut, databaseURL: settings.databaseURL, salesURL: settings.salesURL ?? settings.databaseURL,
-      asOf: asOf, day: Period.dayBefore(asOf, in: settings.timeZone).until, logger: logger
-    ) { stop.stopped != nil }
+    guard settings.isTieOutConfigured else { return nil }
+    return try TieOutRun(settings: settings, asOf: asOf, logger: logger) { [stop] in stop.stopped != nil }
   }
 
   package func gross(year: Int, asOf: Instant) async throws -> YearGross {
@@ -110,21 +106,6 @@ extension NightRun {
     logger.error("the tie-out cannot be read: \(error)")
     return TieOutReport(problem: problem ?? "the tie-out cannot be read: \(error)")
       .supplement(databaseURL: settings.databaseURL)
-  }
-
-  /// The settings with the key read; nil if no tie-out is configured.
-  package func tieOutSettings() throws -> TieOutSettings? {
-    guard settings.isTieOutConfigured else { return nil }
-    let (raw, connect) = (settings.tieOut, settings.appStoreConnect)
-    guard let zone = ReportZone(raw.timeZoneName) else {
-      throw ConfigurationError(key: "tieOut.timeZone", problem: "\(raw.timeZoneName) is not a time zone")
-    }
-    return TieOutSettings(
-      connect: try connect.privateKeyFile.map { _ in try TieOutSettings.Connect(connect) }, folder: raw.folder,
-      zone: zone, trailingDays: min(raw.trailingDays, AskingPlan.longestWindow), keepRaw: raw.keepRaw,
-      lookback: settings.lookback, alertUnits: raw.alertUnits,
-      apps: settings.apps.map { Scope.App(name: $0.name, bundleId: $0.bundleId, sku: $0.sku) },
-      salesSchema: settings.salesSchema, timeout: settings.timeout)
   }
 }
 

@@ -31,16 +31,14 @@ package struct DispatchTable {
       -- A delivery that was refused so often may never be accepted, so it comes after the others.
       ORDER BY run_id <> $1::uuid, attempts >= 9, dispatch_id
       """, [.text(runId)])
-    var owed: [Owed] = []
-    for row in rows { owed.append(Owed(id: try row.int64(0), target: try row.text(1), directory: try row.text(2))) }
-    return owed
+    return try rows.map { row throws(PostgresError) in
+      Owed(id: try row.int64(0), target: try row.text(1), directory: try row.text(2))
+    }
   }
 
   package static func owedDirectories(_ session: PostgresSession) async throws(PostgresError) -> Set<String> {
     let rows = try await session.execute("SELECT DISTINCT directory FROM night_audit.dispatches WHERE state = 'owed'")
-    var directories: Set<String> = []
-    for row in rows { directories.insert(try row.text(0)) }
-    return directories
+    return Set(try rows.map { row throws(PostgresError) in try row.text(0) })
   }
 
   static func lastContent(_ owed: Owed, _ session: PostgresSession) async throws(PostgresError) -> String? {

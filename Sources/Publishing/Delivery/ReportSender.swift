@@ -129,7 +129,19 @@ package struct ReportSender: Sendable {
     }
     throw Failure(
       description: ended.message.isEmpty ? "curl ended with status \(code)" : ended.message,
-      isTransient: CurlFailure.isTransient(exitCode: code, message: ended.message))
+      isTransient: ReportSender.isTransient(exitCode: code, message: ended.message))
+  }
+
+  /// Tells from curl's exit code (curl(1)) if a retry in the same night can help.
+  static func isTransient(exitCode: Int32, message: String) -> Bool {
+    switch exitCode {
+    // Proxy, host or connection; unexpected greeting, partial file, timeout, TLS handshake, empty answer, sending,
+    // receiving, HTTP/2 framing.
+    case 5, 6, 7, 8, 16, 18, 28, 35, 52, 55, 56, 92: true
+    // Server errors and rate limits; other refusals are permanent.
+    case 22: [" 429", " 408", " 50"].contains { message.contains($0) }
+    default: false
+    }
   }
 
   private func run(_ command: [String], _ report: ReportContents) async throws(Failure) {

@@ -1,19 +1,10 @@
 import Foundation
 import Reconciliation
+import Settings
 
 /// Assigns rows of a vendor's reports to configured apps. Only `Parent Identifier`, the app's SKU, names the app of a
 /// product. Without a configured SKU, known products of orders and transactions decide which app a SKU is.
 package struct Scope: Sendable {
-  package struct App: Hashable, Sendable {
-    package var name: String
-    package var bundleId: String
-    package var sku: String?
-
-    package init(name: String, bundleId: String, sku: String?) {
-      (self.name, self.bundleId, self.sku) = (name, bundleId, sku)
-    }
-  }
-
   package struct Product: Hashable, Sendable {
     package var parent: Identifier
     package var productId: Identifier
@@ -26,7 +17,7 @@ package struct Scope: Sendable {
   package private(set) var ambiguous: [Identifier] = []
 
   /// - Parameter known: products of orders and transactions, by bundle ID.
-  package init(apps: [App], known: [String: Set<Identifier>], reported: Set<Product>) {
+  package init(apps: [Settings.App], known: [String: Set<Identifier>], reported: Set<Product>) {
     bySKU = Dictionary(apps.compactMap { app in app.sku.map { (Identifier($0), app.name) } }) { first, _ in first }
     var owners: [Identifier: Set<String>] = [:]
     for app in apps { for product in known[app.bundleId] ?? [] { owners[product, default: []].insert(app.name) } }
@@ -43,7 +34,7 @@ package struct Scope: Sendable {
 
   /// Reported products whose app the transactions do not decide. An app without answers from Apple has only orders.
   package static func open(
-    _ reported: Set<Product>, of apps: [App], known: [String: Set<Identifier>]
+    _ reported: Set<Product>, of apps: [Settings.App], known: [String: Set<Identifier>]
   ) -> Set<Identifier> {
     let products = Set(reported.filter { !$0.parent.isEmpty }.map(\.productId))
     let byApp = apps.map { known[$0.bundleId] ?? [] }
@@ -68,7 +59,7 @@ package struct Scope: Sendable {
   package func isKnown(_ productId: Identifier) -> Bool { owners[productId] != nil }
 
   /// Sentences about apps with sales whose SKU is in no report: their units would count as another app's.
-  package static func unseen(_ apps: [App], reported: Set<Product>, sold: Set<String>) -> [String] {
+  package static func unseen(_ apps: [Settings.App], reported: Set<Product>, sold: Set<String>) -> [String] {
     let seen = Set(reported.map { $0.parent.isEmpty ? $0.productId : $0.parent })
     return apps.compactMap { app in
       guard let sku = app.sku, sold.contains(app.name), !seen.contains(Identifier(sku)) else { return nil }

@@ -16,14 +16,7 @@ package enum TieOutClass: String, Hashable, CaseIterable, Sendable {
   /// Restored purchases, without money.
   case restore
 
-  var index: Int {
-    switch self {
-    case .sale: 0
-    case .refund: 1
-    case .free: 2
-    case .restore: 3
-    }
-  }
+  var index: Int { Self.allCases.firstIndex(of: self) ?? 0 }
 }
 
 package enum TieOutExplanation: String, Hashable, CaseIterable, Sendable {

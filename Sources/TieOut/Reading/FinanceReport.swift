@@ -17,20 +17,15 @@ package struct SettlementRow: Hashable, Sendable {
 /// Reads finance reports. FINANCIAL is a table with totals; FINANCE_DETAIL has a preamble, a table and sums by country.
 /// Totals below the table are compared with it, never added.
 package enum FinanceReport {
-  package enum Kind: String, Hashable, Sendable {
-    case financial = "FINANCIAL"
-    case detail = "FINANCE_DETAIL"
-  }
-
   package struct Reading: Hashable, Sendable {
-    package var kind: Kind
+    package var kind: ReportKind
     package var first: ReportDay?
     package var last: ReportDay?
     package var rows = 0
   }
 
   /// The kind of report that begins with this line.
-  package static func kind(ofFirstLine line: String) -> Kind? {
+  package static func kind(ofFirstLine line: String) -> ReportKind? {
     let names = line.split(separator: "\t").map { ReportHeader.canonical($0.trimmed) }
     if names.first == "vendor name" { return .detail }
     return Set(names).isSuperset(of: ["start date", "end date", "vendor identifier"]) ? .financial : nil

@@ -46,6 +46,12 @@ package struct ReportFileName: Hashable, Sendable {
   }
 }
 
+package enum ReportKind: String, Hashable, Sendable {
+  case sales = "SALES"
+  case financial = "FINANCIAL"
+  case detail = "FINANCE_DETAIL"
+}
+
 package enum SalesFrequency: String, Hashable, CaseIterable, Sendable {
   case daily = "DAILY"
   case weekly = "WEEKLY"

@@ -21,8 +21,6 @@ package struct SalesRow: Hashable, Sendable {
 
   package var kind: SalesRowKind { SalesRowKind(code: type, hasParent: !parent.isEmpty) }
 
-  /// Takes its sign from the units, because the price of a refund is negative already.
-  package var customerAmount: Millionths { units.times(customerPrice.magnitude) ?? .zero }
   package var proceeds: Millionths { units.times(developerProceeds) ?? .zero }
 }
 

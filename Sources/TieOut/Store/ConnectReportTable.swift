@@ -5,26 +5,13 @@ import Reconciliation
 import Run
 
 package struct ConnectReport: Hashable, Sendable {
-  package enum Kind: String, Hashable, Sendable {
-    case sales = "SALES"
-    case financial = "FINANCIAL"
-    case detail = "FINANCE_DETAIL"
-
-    init(_ kind: FinanceReport.Kind) {
-      switch kind {
-      case .financial: self = .financial
-      case .detail: self = .detail
-      }
-    }
-  }
-
   package enum Source: String, Hashable, Sendable {
     case api
     case folder
   }
 
   package var vendor: String
-  package var kind: Kind
+  package var kind: ReportKind
   package var frequency = ""
   package var name: String
   package var version: String?
@@ -38,6 +25,9 @@ package struct ConnectReport: Hashable, Sendable {
 }
 
 package enum ConnectReportTable {
+  /// The newest state of reports, by name and vendor.
+  package typealias KnownReports = [String: [String: Known]]
+
   package struct Known: Hashable, Sendable {
     package var state: DownloadState
     package var source: ConnectReport.Source
@@ -52,13 +42,13 @@ package enum ConnectReportTable {
   }
 
   package static func known(
-    _ kind: ConnectReport.Kind, frequency: String, on connection: borrowing BlockingConnection
-  ) throws(PostgresError) -> [String: [String: Known]] {
+    _ kind: ReportKind, frequency: String, on connection: borrowing BlockingConnection
+  ) throws(PostgresError) -> KnownReports {
     let rows = try connection.execute(
       """
       SELECT name, vendor, state, source FROM night_audit.connect_reports_current WHERE kind = $1 AND frequency = $2
       """, [.text(kind.rawValue), .text(frequency)])
-    var known: [String: [String: Known]] = [:]
+    var known: KnownReports = [:]
     for row in rows {
       guard let state = DownloadState(rawValue: try row.text(2)),
         let source = ConnectReport.Source(rawValue: try row.text(3))
@@ -222,6 +212,22 @@ package enum ConnectReportTable {
     switch report.kind {
     case .sales: try ConnectSalesRows.read(bytes, of: report, reportId: reportId, on: connection)
     case .financial, .detail: try ConnectSettlementRows.read(bytes, of: report, reportId: reportId, on: connection)
+    }
+  }
+}
+
+extension ConnectReportTable.KnownReports {
+  /// The first and the last place of each vendor's readable reports. `place` is that of a report's name.
+  func spans<Place: Comparable>(
+    where isCounted: (_ vendor: String, ConnectReportTable.Known) -> Bool = { _, _ in true },
+    _ place: (String) -> Place?
+  ) -> [String: ClosedRange<Place>] {
+    reduce(into: [:]) { spans, report in
+      guard let place = place(report.key) else { return }
+      for (vendor, known) in report.value where known.state.replacesEarlier && isCounted(vendor, known) {
+        let span = spans[vendor] ?? place...place
+        spans[vendor] = Swift.min(span.lowerBound, place)...Swift.max(span.upperBound, place)
+      }
     }
   }
 }

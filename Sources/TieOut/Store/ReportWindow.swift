@@ -5,7 +5,7 @@ struct ReportWindow {
   /// Days that findings may be about: facts about old days change too.
   let compared: ClosedRange<ReportDay>
   let printed: ClosedRange<ReportDay>
-  private let known: [String: [String: ConnectReportTable.Known]]
+  private let known: ConnectReportTable.KnownReports
   /// Awaited vendors, except where another vendor's reports cover the day.
   private let vendors: [String]
   private let configured: Set<String>
@@ -13,7 +13,7 @@ struct ReportWindow {
 
   /// - Parameter known: daily reports, by day and vendor.
   init(
-    today: ReportDay, first: ReportDay, margin: Int, known: [String: [String: ConnectReportTable.Known]],
+    today: ReportDay, first: ReportDay, margin: Int, known: ConnectReportTable.KnownReports,
     vendors: [String]
   ) {
     let yesterday = today.advanced(by: -1)
@@ -28,15 +28,7 @@ struct ReportWindow {
     let awaited = Set(vendors).union(seen)
     self.vendors = (awaited.isEmpty ? Set(known.values.flatMap(\.keys)) : awaited).sorted()
     configured = Set(vendors)
-    var spans: [String: ClosedRange<ReportDay>] = [:]
-    for (name, reports) in known {
-      guard let day = ReportDay(name) else { continue }
-      for (vendor, known) in reports where known.state.replacesEarlier && known.isAwaited(of: vendor, among: vendors) {
-        let span = spans[vendor] ?? day...day
-        spans[vendor] = min(span.lowerBound, day)...max(span.upperBound, day)
-      }
-    }
-    self.spans = spans
+    spans = known.spans(where: { $1.isAwaited(of: $0, among: vendors) }) { ReportDay($0) }
   }
 
   /// The awaited vendors of a day. A company that changed its vendor number has files of one up to a day, then of the

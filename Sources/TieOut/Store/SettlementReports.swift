@@ -7,13 +7,13 @@ struct SettlementReports {
   static let due = 14
 
   let today: ReportDay
-  let known: [String: [String: ConnectReportTable.Known]]
+  let known: ConnectReportTable.KnownReports
   let vendors: [String]
   let sales: Sales
 
   /// Proceeds in a vendor's daily sales reports.
   struct Sales {
-    let reports: [String: [String: ConnectReportTable.Known]]
+    let reports: ConnectReportTable.KnownReports
     let days: [String: Set<ReportDay>]
 
     func hasNoReports(of vendor: String, on days: ClosedRange<ReportDay>) -> Bool {
@@ -53,7 +53,7 @@ struct SettlementReports {
   }
 
   /// Sentences about late reports of configured vendors, while Apple is still asked.
-  func late(_ kind: ConnectReport.Kind) -> [String] {
+  func late(_ kind: ReportKind) -> [String] {
     FiscalCalendar.periods.filter {
       (Self.due...AskingPlan.longestWait).contains(today.number - $0.last.number)
     }.flatMap { period in
@@ -61,7 +61,7 @@ struct SettlementReports {
     }
   }
 
-  private func absence(_ kind: ConnectReport.Kind, of period: FiscalPeriod, vendor: String) -> String {
+  private func absence(_ kind: ReportKind, of period: FiscalPeriod, vendor: String) -> String {
     let state = state(vendor, period)?.rawValue ?? "never asked"
     return "no \(kind.rawValue) of fiscal period \(period), vendor \(vendor) (\(state))"
   }

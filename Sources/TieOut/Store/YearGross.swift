@@ -78,24 +78,17 @@ struct MonthReports {
     var daily: [String] = []
   }
 
-  private let monthly: [String: [String: ConnectReportTable.Known]]
-  private let daily: [String: [String: ConnectReportTable.Known]]
+  private let monthly: ConnectReportTable.KnownReports
+  private let daily: ConnectReportTable.KnownReports
   private let configured: [String]
   private let spans: [String: ClosedRange<String>]
 
   init(
-    monthly: [String: [String: ConnectReportTable.Known]], daily: [String: [String: ConnectReportTable.Known]],
+    monthly: ConnectReportTable.KnownReports, daily: ConnectReportTable.KnownReports,
     configured: [String]
   ) {
-    var spans: [String: ClosedRange<String>] = [:]
-    for (name, reports) in Array(monthly) + Array(daily) {
-      let month = String(name.prefix(7))
-      for (vendor, known) in reports where known.state.replacesEarlier {
-        let span = spans[vendor] ?? month...month
-        spans[vendor] = min(span.lowerBound, month)...max(span.upperBound, month)
-      }
-    }
-    (self.monthly, self.daily, self.configured, self.spans) = (monthly, daily, configured, spans)
+    (self.monthly, self.daily, self.configured) = (monthly, daily, configured)
+    spans = monthly.merging(daily) { month, _ in month }.spans { String($0.prefix(7)) }
   }
 
   /// For each vendor the monthly report, or the daily ones if complete; nil if a vendor has neither.

@@ -3,6 +3,7 @@ import Foundation
 import Logging
 import Postgres
 import Reconciliation
+import Settings
 import ShopDatabases
 import TestSupport
 import Testing
@@ -92,16 +93,12 @@ struct TieOutRunTests {
 
     func run(
       asOf: Instant = TieOutRunTests.asOf, lookback: Reconciliation.Span = .days(45), orders: [JudgedOrder] = [],
-      apps: [Scope.App] = [Scope.App(name: "game", bundleId: "com.example.game", sku: "GAME01")]
+      apps: [Settings.App] = [Settings.App(name: "game", bundleId: "com.example.game", sku: "GAME01")]
     ) async throws -> TieOutOutcome {
-      let settings = TieOutSettings(
-        connect: nil, folder: folder, zone: try #require(ReportZone("America/Los_Angeles")), trailingDays: 5,
-        keepRaw: .days(400), lookback: lookback, alertUnits: 10,
-        apps: apps, salesSchema: "sales", timeout: .seconds(30))
-      let run = TieOutRun(
-        settings: settings, databaseURL: conninfo, salesURL: conninfo, asOf: asOf,
-        day: TieOutRunTests.businessDay(asOf), logger: Logger(label: "tests")
-      ) { false }
+      var settings = Settings()
+      (settings.databaseURL, settings.apps, settings.lookback) = (conninfo, apps, lookback)
+      settings.tieOut.folder = folder
+      let run = try TieOutRun(settings: settings, asOf: asOf, logger: Logger(label: "tests")) { false }
       let gathered = try await run.gather(mayFetch: true)
       return try await withBlockingThread { scope in
         try run.compare(scope, gathered, temporaryDirectory: NSTemporaryDirectory()) { each in
@@ -209,7 +206,7 @@ struct TieOutRunTests {
   @Test func aSKUMissingFromReportsWithSalesIsAReasonForIncompleteness() async throws {
     let shop = try await Shop(days: 53)
     func reasons(_ sku: String?) async throws -> [String] {
-      try await shop.run(apps: [Scope.App(name: "game", bundleId: "com.example.game", sku: sku)])
+      try await shop.run(apps: [Settings.App(name: "game", bundleId: "com.example.game", sku: sku)])
         .record.incompleteReasons
     }
     #expect(try await reasons("GAME-01").isEmpty)
@@ -284,8 +281,8 @@ struct TieOutRunTests {
       """)
     let outcome = try await shop.run(
       apps: [
-        Scope.App(name: "game", bundleId: "com.example.game", sku: nil),
-        Scope.App(name: "quiz", bundleId: "com.example.quiz", sku: nil),
+        Settings.App(name: "game", bundleId: "com.example.game", sku: nil),
+        Settings.App(name: "quiz", bundleId: "com.example.quiz", sku: nil),
       ])
     let isJoint = status == "verified"
     #expect(outcome.record.incompleteReasons.contains { $0.hasPrefix("two apps sell the product gems60") } == isJoint)
