@@ -113,8 +113,7 @@ extension RecheckStage {
       {
         return .waits(AskingGate.Lane(app: lane.app, side: side))
       }
-      let pause = Backoff(base: .milliseconds(200), cap: .seconds(2)).delay(
-        attempt: max(attempts.count, 1), random: .random(in: 0..<1))
+      let pause = Backoff(base: .milliseconds(200), cap: .seconds(2)).delay(attempt: max(attempts.count, 1))
       // Backs off from a server in trouble. A cancelled wait keeps the answer.
       guard (try? await Task.sleep(for: pause)) != nil else { return .answer(answer) }
       // In an outage the question waits with all others.

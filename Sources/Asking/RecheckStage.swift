@@ -25,14 +25,8 @@ package struct RecheckStage: Sendable {
     queue: CheckQueue, writer: AnswerWriter, judge: OfflineJudge, channels: [any AppleChannel], settings: Settings,
     logger: Logger, stop: StopSignal, progress: WorkProgress, gate: AskingGate, isOffline: Bool
   ) {
-    self.isOffline = isOffline
-    self.queue = queue
-    self.writer = writer
-    self.settings = settings
-    self.logger = logger
-    self.stop = stop
-    self.progress = progress
-    self.gate = gate
+    (self.isOffline, self.queue, self.writer, self.settings) = (isOffline, queue, writer, settings)
+    (self.logger, self.stop, self.progress, self.gate) = (logger, stop, progress, gate)
     preparation = Preparation(queue: queue, judge: judge, channels: channels)
   }
 

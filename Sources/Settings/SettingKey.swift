@@ -38,10 +38,7 @@ package struct SettingKey: Sendable {
     _ name: String, _ path: any WritableKeyPath<Settings, Value> & Sendable, _ type: SettingType<Value>,
     _ meaning: String, example: String = "", secrecy: Secrecy = .none, steersReports: Bool = false
   ) {
-    self.name = name
-    self.meaning = meaning
-    self.example = example
-    self.secrecy = secrecy
+    (self.name, self.meaning, self.example, self.secrecy) = (name, meaning, example, secrecy)
     let text: @Sendable (Settings) -> String = { settings in type.text(settings[keyPath: path]) }
     reportedText = steersReports ? text : nil
     standard = type.text(Settings()[keyPath: path])

@@ -41,8 +41,7 @@ package struct SettingsLoader {
     fileValues = file?.values ?? [:]
     fileName = name
     hasFile = file != nil
-    self.environment = environment
-    self.environmentFile = environmentFile
+    (self.environment, self.environmentFile) = (environment, environmentFile)
     credentials = try Self.credentials(in: environment["CREDENTIALS_DIRECTORY"])
     func path(_ key: String) -> AbsoluteConfigKey { AbsoluteConfigKey(key.split(separator: ".").map(String.init)) }
     var content: [AbsoluteConfigKey: ConfigValue] = [:]

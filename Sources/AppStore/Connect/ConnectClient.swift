@@ -26,8 +26,7 @@ package struct ConnectClient: Sendable {
     base = url.text.hasSuffix("/") ? String(url.text.dropLast()) : url.text
     token = try AppleToken(credentials)
     userAgent = "night-audit/\(version)"
-    self.now = now
-    self.wait = wait
+    (self.now, self.wait) = (now, wait)
   }
 
   /// Downloads one report. Throws only if the task is cancelled.
@@ -69,8 +68,7 @@ package struct ConnectClient: Sendable {
 
   private func pause(_ silence: Silence, after failures: Int) -> Span {
     if let retryAfter = silence.retryAfter { return retryAfter - now() }
-    let delay = Backoff().delay(attempt: failures, random: Double.random(in: 0..<1))
-    return Span(microseconds: Int64(delay / .microseconds(1)))
+    return Span(Backoff().delay(attempt: failures))
   }
 
   private func ask(

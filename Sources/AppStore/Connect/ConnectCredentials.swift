@@ -9,9 +9,7 @@ package struct ConnectCredentials: Hashable, Sendable {
   package var privateKeyPEM: Secret
 
   package init(issuerId: String, keyId: String, privateKeyPEM: Secret) {
-    self.issuerId = issuerId
-    self.keyId = keyId
-    self.privateKeyPEM = privateKeyPEM
+    (self.issuerId, self.keyId, self.privateKeyPEM) = (issuerId, keyId, privateKeyPEM)
   }
 
   /// Rejects the file name of an In-App Purchase key. Apple's 401 does not show which key is wrong.

@@ -13,9 +13,7 @@ package struct ConnectQuery: Hashable, Sendable {
   package var reportDate: String
 
   package init(vendor: String, kind: Kind, reportDate: String) {
-    self.vendor = vendor
-    self.kind = kind
-    self.reportDate = reportDate
+    (self.vendor, self.kind, self.reportDate) = (vendor, kind, reportDate)
   }
 
   var path: String {

@@ -23,8 +23,7 @@ struct JSONFields: Sendable {
     members.reserveCapacity(32)
     guard scanner.members(depth: DecodingLimits.nesting, visit: { members.append(($0, $1)) }), scanner.isAtEnd()
     else { return nil }
-    self.bytes = bytes
-    self.members = members
+    (self.bytes, self.members) = (bytes, members)
   }
 
   /// True if the field is neither missing, null nor an empty string.

@@ -13,12 +13,15 @@ package final class NightTime: Sendable {
   }
 
   func left(_ uptime: Duration) -> Span? {
-    end.withLock { end in
-      end.map { end in
-        let left = max(end - uptime, .zero).components
-        return Span(microseconds: left.seconds * 1_000_000 + left.attoseconds / 1_000_000_000_000)
-      }
-    }
+    end.withLock { $0 }.map { Span(max($0 - uptime, .zero)) }
+  }
+}
+
+extension Span {
+  /// A duration in whole microseconds, rounded towards zero.
+  package init(_ duration: Duration) {
+    let (seconds, attoseconds) = duration.components
+    self.init(microseconds: seconds * 1_000_000 + attoseconds / 1_000_000_000_000)
   }
 }
 
@@ -36,8 +39,7 @@ package final class RateGate: Sendable {
       uptime: @escaping @Sendable () -> Duration,
       sleep: @escaping @Sendable (Duration) async throws(CancellationError) -> Void
     ) {
-      self.uptime = uptime
-      self.sleep = sleep
+      (self.uptime, self.sleep) = (uptime, sleep)
     }
 
     package static let continuous: Clock = {
@@ -60,8 +62,7 @@ package final class RateGate: Sendable {
     package init(
       take: @escaping @Sendable (_ count: Int) async throws -> Duration, shut: @escaping @Sendable (Duration) -> Void
     ) {
-      self.take = take
-      self.shut = shut
+      (self.take, self.shut) = (take, shut)
     }
   }
 
@@ -95,8 +96,7 @@ package final class RateGate: Sendable {
     interval = bucket.interval
     burst = bucket.burst
     state = Mutex(State(bucket: bucket))
-    self.clock = clock
-    self.night = night
+    (self.clock, self.night) = (clock, night)
     self.shared = bucket.interval > .zero ? shared : nil
   }
 

@@ -28,11 +28,8 @@ package struct GenuineProof: Hashable, Sendable {
     environment: AppleEnvironment?, bundleId: String?, facts: [TransactionFact], signedTransactionId: String? = nil,
     creationDate: Instant? = nil
   ) {
-    self.environment = environment
-    self.bundleId = bundleId
-    self.facts = facts
-    self.signedTransactionId = signedTransactionId
-    self.creationDate = creationDate
+    (self.environment, self.bundleId, self.facts) = (environment, bundleId, facts)
+    (self.signedTransactionId, self.creationDate) = (signedTransactionId, creationDate)
   }
 }
 
@@ -50,10 +47,7 @@ package struct UnprovenClaim: Hashable, Sendable {
     why: String, transactionIds: [String], bundleId: String? = nil, content: WrittenContent? = nil,
     isExpired: Bool = false
   ) {
-    self.why = why
-    self.isExpired = isExpired
-    self.transactionIds = transactionIds
-    self.bundleId = bundleId
+    (self.why, self.isExpired, self.transactionIds, self.bundleId) = (why, isExpired, transactionIds, bundleId)
     self.content = content
   }
 }
@@ -70,9 +64,7 @@ package struct OfflineJudge: Sendable {
     hasRoots: Bool, identity: String = "",
     judge: @escaping @Sendable (String) -> (kind: ReceiptKind, judgement: OfflineJudgement)
   ) {
-    self.hasRoots = hasRoots
-    self.identity = identity
-    self.judge = judge
+    (self.hasRoots, self.identity, self.judge) = (hasRoots, identity, judge)
   }
 
   package init(roots: TrustedRoots?) {

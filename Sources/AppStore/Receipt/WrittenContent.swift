@@ -18,8 +18,7 @@ package struct WrittenContent: Hashable, Sendable {
   package var purchases: [String: Purchase] = [:]
 
   package init(environment: AppleEnvironment? = nil, bundleId: String? = nil) {
-    self.environment = environment
-    self.bundleId = bundleId
+    (self.environment, self.bundleId) = (environment, bundleId)
   }
 
   init?(app bytes: [UInt8]) {

@@ -21,9 +21,7 @@ package struct ServerAPIClient: Sendable {
     transport: HTTPTransport, production: ServerAPIHost, sandbox: ServerAPIHost, credentials: ServerAPICredentials,
     verifier: JWSVerifier, version: String, now: @escaping @Sendable () -> Instant
   ) throws(AppleKeyError) {
-    self.transport = transport
-    self.production = production
-    self.sandbox = sandbox
+    (self.transport, self.production, self.sandbox) = (transport, production, sandbox)
     token = try AppleToken(credentials)
     bundleId = credentials.bundleId
     self.verifier = AnswerVerifier(

@@ -13,10 +13,7 @@ package struct ServerAPICredentials: Hashable, Sendable {
   package var appAppleId: Int64?
 
   package init(issuerId: String, keyId: String, privateKeyPEM: Secret, bundleId: String, appAppleId: Int64? = nil) {
-    self.issuerId = issuerId
-    self.keyId = keyId
-    self.privateKeyPEM = privateKeyPEM
-    self.bundleId = bundleId
+    (self.issuerId, self.keyId, self.privateKeyPEM, self.bundleId) = (issuerId, keyId, privateKeyPEM, bundleId)
     self.appAppleId = appAppleId
   }
 }

@@ -12,10 +12,7 @@ package struct HTTPReply: Sendable {
   private let share: ReplyBudget.Share?
 
   package init(status: Int, headers: HTTPHeaders, body: ByteBuffer, share: ReplyBudget.Share? = nil) {
-    self.status = status
-    self.headers = headers
-    self.body = body
-    self.share = share
+    (self.status, self.headers, self.body, self.share) = (status, headers, body, share)
   }
 
   func retryAfter(now: Instant) -> Instant? {
@@ -67,12 +64,8 @@ package struct HTTPTransport: Sendable {
       }
       clients[route] = HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
     }
-    self.clients = clients
-    self.proxies = proxies
-    self.inflates = inflates
-    self.maximumBodyBytes = maximumBodyBytes
-    self.budget = budget
-    self.statistics = statistics
+    (self.clients, self.proxies, self.inflates) = (clients, proxies, inflates)
+    (self.maximumBodyBytes, self.budget, self.statistics) = (maximumBodyBytes, budget, statistics)
     self.timeout = .microseconds(timeout.microseconds)
   }
 

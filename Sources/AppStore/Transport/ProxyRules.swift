@@ -78,8 +78,7 @@ package struct ProxyRules: Hashable, Sendable {
       if name.hasPrefix("*.") { name.removeFirst() }
       while name.hasPrefix(".") { name.removeFirst() }
       guard !name.isEmpty else { return nil }
-      self.name = name
-      self.port = port
+      (self.name, self.port) = (name, port)
     }
 
     func covers(_ host: String, port: Int) -> Bool {

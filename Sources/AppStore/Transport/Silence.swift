@@ -16,9 +16,7 @@ package struct Silence: Error, Hashable, Sendable {
   package var retryAfter: Instant?
 
   package init(reason: Reason, detail: String, retryAfter: Instant? = nil) {
-    self.reason = reason
-    self.detail = detail
-    self.retryAfter = retryAfter
+    (self.reason, self.detail, self.retryAfter) = (reason, detail, retryAfter)
   }
 
   static func unreachable(_ detail: String) -> Silence { Silence(reason: .unreachable, detail: detail) }

@@ -25,10 +25,7 @@ package struct ReceiptAnswer: Hashable, Sendable {
   package init(
     outcome: Outcome, appleStatus: Int? = nil, httpStatus: Int? = nil, asked: [AppleHost] = [], warnings: [String] = []
   ) {
-    self.outcome = outcome
-    self.appleStatus = appleStatus
-    self.httpStatus = httpStatus
-    self.asked = asked
+    (self.outcome, self.appleStatus, self.httpStatus, self.asked) = (outcome, appleStatus, httpStatus, asked)
     self.warnings = warnings
   }
 }
@@ -53,10 +50,7 @@ package struct VerifiedReceipt: Hashable, Sendable {
   package init(
     environment: AppleEnvironment, bundleId: String?, facts: [TransactionFact], requestDate: Instant, status: Int
   ) {
-    self.environment = environment
-    self.bundleId = bundleId
-    self.facts = facts
-    self.requestDate = requestDate
-    self.status = status
+    (self.environment, self.bundleId, self.facts) = (environment, bundleId, facts)
+    (self.requestDate, self.status) = (requestDate, status)
   }
 }

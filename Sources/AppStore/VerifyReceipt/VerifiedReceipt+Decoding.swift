@@ -1,31 +1,24 @@
 import Reconciliation
 
-/// A required field that an answer of verifyReceipt lacks.
-struct MissingContent: Error {
-  var detail: String
-
-  init(_ detail: String) { self.detail = detail }
-}
-
 extension VerifiedReceipt {
   /// Decodes the answer to a genuine receipt. It has the unified form, or the flat form of old transaction receipts,
   /// whose `receipt` is the transaction (Apple: App Store Receipts, "responseBody"). An answer without its content
   /// fields is no answer.
   static func decode(
     _ answer: JSONFields, status: Int, host: AppleHost, receivedAt: Instant
-  ) throws(MissingContent) -> VerifiedReceipt {
-    guard let receipt = answer.object("receipt") else { throw MissingContent("without a receipt") }
+  ) throws(Silence) -> VerifiedReceipt {
+    guard let receipt = answer.object("receipt") else { throw .appleError("status \(status) without a receipt") }
     // Only the flat form has a transaction ID in the receipt itself.
     let isFlat = receipt.has("transaction_id")
     var inReceipt = [receipt]
     if !isFlat {
-      guard let list = receipt.objectList("in_app") else { throw MissingContent("without a list in_app") }
-      guard receipt.text("bundle_id") != nil else { throw MissingContent("without bundle_id") }
+      guard let list = receipt.objectList("in_app") else { throw .appleError("status \(status) without a list in_app") }
+      guard receipt.text("bundle_id") != nil else { throw .appleError("status \(status) without bundle_id") }
       inReceipt = list
     }
     for key in ["latest_receipt_info", "latest_expired_receipt_info", "pending_renewal_info"] where answer.has(key) {
       guard answer.object(key) != nil || answer.objectList(key) != nil else {
-        throw MissingContent("whose \(key) is no list")
+        throw .appleError("status \(status) whose \(key) is no list")
       }
     }
     let latest =
@@ -35,7 +28,7 @@ extension VerifiedReceipt {
     for item in inReceipt { items.add(item, isLatest: false) }
     for item in latest { items.add(item, isLatest: true) }
     if items.unreadable > 0 {
-      throw MissingContent("with \(items.unreadable) purchases without transaction_id or product_id")
+      throw .appleError("status \(status) with \(items.unreadable) purchases without transaction_id or product_id")
     }
 
     var decoded = VerifiedReceipt(

@@ -12,8 +12,7 @@ package struct VerifyReceiptClient: Sendable {
     package var gate: RateGate
 
     package init(url: EndpointURL, gate: RateGate) {
-      self.url = url
-      self.gate = gate
+      (self.url, self.gate) = (url, gate)
     }
   }
 
@@ -27,9 +26,7 @@ package struct VerifyReceiptClient: Sendable {
     transport: HTTPTransport, production: Endpoint, sandbox: Endpoint, version: String,
     now: @escaping @Sendable () -> Instant
   ) {
-    self.transport = transport
-    self.production = production
-    self.sandbox = sandbox
+    (self.transport, self.production, self.sandbox) = (transport, production, sandbox)
     userAgent = "night-audit/\(version)"
     self.now = now
   }

@@ -82,10 +82,10 @@ struct VerifyReceiptReading: Hashable {
 
   private static func genuine(_ answer: JSONFields, status: Int, host: AppleHost, receivedAt: Instant) -> Self {
     let receipt: VerifiedReceipt
-    do throws(MissingContent) {
+    do throws(Silence) {
       receipt = try VerifiedReceipt.decode(answer, status: status, host: host, receivedAt: receivedAt)
     } catch {
-      return silent(.appleError("status \(status) \(error.detail)"))
+      return silent(error)
     }
     var reading = Self(step: .finish(.verified(receipt)))
     reading.warnings += receipt.contradictions.map { "verifyReceipt's answer contradicts itself: \($0)" }

@@ -15,10 +15,7 @@ package struct AnswerWriter: Sendable {
   private var newest: Int64 = 0
 
   package init(session: OpenSession, asOf: Instant, runId: String, settings: Settings) {
-    self.session = session
-    self.asOf = asOf
-    self.runId = runId
-    self.settings = settings
+    (self.session, self.asOf, self.runId, self.settings) = (session, asOf, runId, settings)
   }
 
   func startingNewRound() async throws -> AnswerWriter {

@@ -11,8 +11,7 @@ package struct Pace: Sendable {
 
   /// - Parameter rates: the rates that all workers share; nil for this process alone.
   package init(night: NightTime = NightTime(), rates: SharedRates? = nil) {
-    self.night = night
-    self.rates = rates
+    (self.night, self.rates) = (night, rates)
   }
 
   func gate(app: String, side: AppleHost, interface: String, rate: Double?) -> RateGate {

@@ -36,9 +36,7 @@ package struct CheckResult: Sendable {
     self.check = check
     self.check.payload = nil
     (self.check.questions, self.check.answers) = ([], [])
-    self.outcome = outcome
-    self.reason = reason
-    self.channel = channel
+    (self.outcome, self.reason, self.channel) = (outcome, reason, channel)
   }
 
   package var subject: CheckSubject { check.subject }

@@ -42,8 +42,7 @@ package struct CheckRow: Sendable {
   var isPending: Bool { storedRefusal.map { !$0.isDecided } ?? false }
 
   package init(subject: CheckSubject, history: CheckHistory) {
-    self.subject = subject
-    self.history = history
+    (self.subject, self.history) = (subject, history)
     containedCount = 0
   }
 

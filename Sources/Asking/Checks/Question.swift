@@ -13,8 +13,7 @@ package struct Question: Hashable, Sendable {
   package var first: AppleHost
 
   package init(_ matter: QuestionTarget, first: AppleHost) {
-    self.matter = matter
-    self.first = first
+    (self.matter, self.first) = (matter, first)
   }
 
   var carriesPayload: Bool {

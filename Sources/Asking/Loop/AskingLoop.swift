@@ -81,11 +81,8 @@ struct AskingLoop {
     concurrency: Int, batchSize: Int, isWhole: Bool, isOffline: Bool, lanes: [AskingGate.Lane], memory: Int,
     now: ContinuousClock.Instant
   ) {
-    self.concurrency = concurrency
-    self.batchSize = batchSize
-    self.isWhole = isWhole
-    self.isOffline = isOffline
-    self.lanes = lanes
+    (self.concurrency, self.batchSize, self.isWhole) = (concurrency, batchSize, isWhole)
+    (self.isOffline, self.lanes) = (isOffline, lanes)
     budget = ByteBudget(limit: memory)
     looked = now
   }

@@ -47,8 +47,7 @@ package final class AskingGate: Sendable {
   private let state = Mutex(State())
 
   package init(apps: [String], clock: RateGate.Clock = .continuous) {
-    self.apps = apps
-    self.clock = clock
+    (self.apps, self.clock) = (apps, clock)
   }
 
   func admit(_ lane: Lane) -> Admission {

@@ -21,9 +21,7 @@ package actor OpenSession {
     waitLimit: Duration = .seconds(60), logger: Logger? = nil,
     open: @escaping @Sendable () async throws -> PostgresSession
   ) {
-    self.open = open
-    self.waitLimit = waitLimit
-    self.logger = logger
+    (self.open, self.waitLimit, self.logger) = (open, waitLimit, logger)
   }
 
   package func close() async {
@@ -61,7 +59,7 @@ package actor OpenSession {
         case .report, .park, .postpone, .endApp, .endNight: throw error
         }
         // Backs off, because a server that restarts takes a moment.
-        try await Task.sleep(for: Self.backoff.delay(attempt: attempt, random: .random(in: 0..<1)))
+        try await Task.sleep(for: Self.backoff.delay(attempt: attempt))
       }
     }
   }

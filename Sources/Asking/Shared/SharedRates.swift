@@ -47,7 +47,6 @@ package struct SharedRates: Sendable {
         return .microseconds(max(wait, 0))
       },
       shut: { hold in
-        let microseconds = hold.components.seconds * 1_000_000 + hold.components.attoseconds / 1_000_000_000_000
         Task {
           // This worker waits even if it cannot tell the others.
           _ = try? await session.execute(
@@ -56,7 +55,7 @@ package struct SharedRates: Sendable {
             VALUES ($1, $2, $3, clock_timestamp() + $4 * interval '1 microsecond')
             ON CONFLICT (app, side, interface) DO UPDATE
               SET next_turn = greatest(\(Self.believed), excluded.next_turn)
-            """, key + [.int(microseconds)])
+            """, key + [.int(Span(hold).microseconds)])
         }
       })
   }

@@ -45,11 +45,17 @@ package struct Worker: Sendable {
     try connection.execute("DELETE FROM night_audit.workers WHERE number = $1", [.int(number)])
   }
 
-  private static let locks = """
+  private static let locks = locks(ofClass: lockClass)
+
+  /// The end of a query over the sessions' advisory locks of a class.
+  static func locks(ofClass lockClass: Int64) -> String {
+    """
     FROM pg_catalog.pg_locks l
     WHERE l.locktype = 'advisory' AND l.classid = \(lockClass) AND l.objsubid = 2 AND l.granted
       AND l.database = (SELECT d.oid FROM pg_catalog.pg_database d WHERE d.datname = current_database())
     """
+  }
+
   /// The lock of the worker `$1`, if this session holds it.
   private static let ownLock = "\(locks) AND l.objid = $1::int::oid AND l.pid = pg_backend_pid()"
 

@@ -148,7 +148,7 @@ extension FeedStage {
         return answer
       }
       // Backs off before the next attempt. A cancelled sleep means that the time is over.
-      try? await Task.sleep(for: Self.requestBackoff.delay(attempt: attempt, random: .random(in: 0..<1)))
+      try? await Task.sleep(for: Self.requestBackoff.delay(attempt: attempt))
     }
     return nil
   }

@@ -208,7 +208,7 @@ extension FeedStage {
 
     func wait(before start: Instant) -> Duration? {
       failing[start].map { page in
-        max(FeedStage.pageBackoff.delay(attempt: page.attempts, random: .random(in: 0..<1)), page.hold - .now)
+        max(FeedStage.pageBackoff.delay(attempt: page.attempts), page.hold - .now)
       }
     }
   }

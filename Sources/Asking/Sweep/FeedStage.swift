@@ -44,15 +44,8 @@ package struct FeedStage: Sendable {
     logger: Logger, stop: StopSignal, progress: WorkProgress, deadline: ContinuousClock.Instant,
     waitLimit: Duration = .seconds(600), now: @escaping @Sendable () -> Instant = { .now }
   ) {
-    self.apps = apps
-    self.asOf = asOf
-    self.settings = settings
-    self.gate = gate
-    self.session = session
-    self.runId = runId
-    self.logger = logger
-    self.stop = stop
-    self.progress = progress
+    (self.apps, self.asOf, self.settings, self.gate, self.session) = (apps, asOf, settings, gate, session)
+    (self.runId, self.logger, self.stop, self.progress) = (runId, logger, stop, progress)
     self.deadline = deadline
     self.waitLimit = min(waitLimit, max((deadline - .now) / 6, .zero))
     self.now = now

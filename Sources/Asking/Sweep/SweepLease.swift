@@ -18,9 +18,7 @@ struct SweepLease: Sendable {
 
   /// - Parameter span: how long the lease lasts unless it is renewed.
   init(bundleId: String, span: Span, session: OpenSession) async throws {
-    self.bundleId = bundleId
-    self.span = span
-    self.session = session
+    (self.bundleId, self.span, self.session) = (bundleId, span, session)
     number = try await session.execute("SELECT nextval('night_audit.worker_numbers')").single().int64(0)
   }
 
@@ -33,10 +31,7 @@ struct SweepLease: Sendable {
         INSERT INTO night_audit.sweepers AS lease (bundle_id, number, leased_until) VALUES ($1, $2, \(Self.end("$3")))
         ON CONFLICT (bundle_id) DO UPDATE SET number = excluded.number, leased_until = excluded.leased_until
         WHERE lease.number = excluded.number OR lease.leased_until < clock_timestamp() OR NOT EXISTS (
-          SELECT FROM pg_catalog.pg_locks l
-          WHERE l.locktype = 'advisory' AND l.classid = \(Self.lockClass) AND l.objid = lease.number::oid
-            AND l.objsubid = 2 AND l.granted
-            AND l.database = (SELECT d.oid FROM pg_catalog.pg_database d WHERE d.datname = current_database()))
+          SELECT \(Worker.locks(ofClass: Self.lockClass)) AND l.objid = lease.number::oid)
         """, [.text(bundleId), .int(number), .int(span.microseconds)]
       ).affectedRows
       if taken == 1 { return true }

@@ -38,8 +38,7 @@ public struct CopyReader: ~Copyable {
     self.handle = handle
     unsafe connection = unsafe handle.pointer
     records = nil
-    self.sql = sql
-    self.columns = columns
+    (self.sql, self.columns) = (sql, columns)
     unsafe fields = .allocate(capacity: columns.count)
     unsafe lastTexts = .allocate(capacity: columns.count)
     unsafe lastTexts.initialize(repeating: "")

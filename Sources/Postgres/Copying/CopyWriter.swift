@@ -16,9 +16,7 @@ public struct CopyWriter: ~Copyable {
   private static let chunkSize = 256 * 1_024
 
   init(_ handle: ConnectionHandle, sql: String, columns: [PostgresColumn]) {
-    self.handle = handle
-    self.sql = sql
-    self.columns = columns
+    (self.handle, self.sql, self.columns) = (handle, sql, columns)
     buffer.reserveCapacity(Self.chunkSize + 4_096)
     buffer += [0x50, 0x47, 0x43, 0x4F, 0x50, 0x59, 0x0A, 0xFF, 0x0D, 0x0A, 0x00]
     BinaryFormat.append(integer: Int32(0), to: &buffer)

@@ -13,8 +13,7 @@ package struct Attempts {
 
   /// The default wait: exponential backoff with jitter, from 2 s to at most 60 s.
   package static let backoff: @Sendable (_ attempt: Int) async throws -> Void = { attempt in
-    let backoff = Backoff(base: .seconds(2), cap: .seconds(60))
-    try await Task.sleep(for: backoff.delay(attempt: attempt, random: Double.random(in: 0..<1)))
+    try await Task.sleep(for: Backoff(base: .seconds(2), cap: .seconds(60)).delay(attempt: attempt))
   }
 
   /// Returns the number of attempts, and the last problem; nil after success.

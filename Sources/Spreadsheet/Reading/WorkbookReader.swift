@@ -43,8 +43,7 @@ package struct WorkbookReader: ~Copyable {
     sheetNames = list.sheets.map(\.name)
     created = properties.created
     self.archive = archive
-    self.parts = parts
-    self.shared = shared
+    (self.parts, self.shared) = (parts, shared)
   }
 
   /// Reads the rows below the header of one sheet with content in the requested columns.

@@ -10,8 +10,7 @@ package struct AppleTransaction: Hashable, Sendable {
 
   init(signed: SignedTransaction, jws: String) {
     fact = signed.fact
-    self.signed = signed
-    self.jws = jws
+    (self.signed, self.jws) = (signed, jws)
   }
 }
 

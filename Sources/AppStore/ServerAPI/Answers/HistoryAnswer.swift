@@ -24,8 +24,7 @@ package struct HistoryAnswer: Hashable, Sendable {
   package var trail = ServerAPITrail()
 
   package init(revision: String?, end: End) {
-    self.revision = revision
-    self.end = end
+    (self.revision, self.end) = (revision, end)
   }
 }
 

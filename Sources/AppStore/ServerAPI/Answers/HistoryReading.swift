@@ -18,8 +18,7 @@ struct HistoryReading {
 
   /// - Parameter revision: the end of an earlier reading; nil to read everything.
   init(verifier: AnswerVerifier, host: AppleHost, revision: String?, pages: Int) {
-    self.verifier = verifier
-    self.host = host
+    (self.verifier, self.host) = (verifier, host)
     answer = HistoryAnswer(revision: revision, end: .complete)
     position = revision
     if let revision { seen = [revision] }

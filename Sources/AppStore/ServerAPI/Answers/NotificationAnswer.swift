@@ -16,8 +16,7 @@ package struct NotificationQuery: Hashable, Sendable {
   package init(start: Instant, end: Instant, type: String?, subtype: String? = nil, now: Instant) {
     // One hour inside the limit, because later pages take time and clocks differ.
     self.start = max(start, now - Self.longestReach + .hours(1))
-    self.end = end
-    self.type = type
+    (self.end, self.type) = (end, type)
     self.subtype = type == nil ? nil : subtype
   }
 }
@@ -62,8 +61,7 @@ package struct NotificationAnswer: Hashable, Sendable {
     package var reason: String
 
     package init(jws: String, reason: String) {
-      self.jws = jws
-      self.reason = reason
+      (self.jws, self.reason) = (jws, reason)
     }
   }
 
@@ -81,8 +79,7 @@ package struct NotificationAnswer: Hashable, Sendable {
   package var trail = ServerAPITrail()
 
   package init(paginationToken: String?, end: End) {
-    self.paginationToken = paginationToken
-    self.end = end
+    (self.paginationToken, self.end) = (paginationToken, end)
   }
 }
 

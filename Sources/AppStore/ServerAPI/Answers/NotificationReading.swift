@@ -17,9 +17,7 @@ struct NotificationReading {
 
   /// - Parameter paginationToken: the end of an earlier reading of the same window; nil to start it.
   init(verifier: AnswerVerifier, host: AppleHost, type: String? = nil, paginationToken: String?, pages: Int) {
-    self.verifier = verifier
-    self.host = host
-    self.type = type
+    (self.verifier, self.host, self.type) = (verifier, host, type)
     answer = NotificationAnswer(paginationToken: paginationToken, end: .complete)
     if let paginationToken { seenTokens = [paginationToken] }
     pagesLeft = max(1, pages)

@@ -10,8 +10,7 @@ package struct RootCertificateDownload: Sendable {
 
   /// - Parameter mirror: the base URL of files with Apple's names; nil for Apple's own URLs.
   package init(transport: HTTPTransport, mirror: EndpointURL?, version: String) {
-    self.transport = transport
-    self.mirror = mirror
+    (self.transport, self.mirror) = (transport, mirror)
     userAgent = "night-audit/\(version)"
   }
 

@@ -131,7 +131,6 @@ struct JWSParts {
     signedText = text[..<last]
     guard let payload = Base64Text.decodeURLSafe(text[(first + 1)..<last]) else { throw .payloadUnreadable }
     guard let signature = Base64Text.decodeURLSafe(text[(last + 1)...]) else { throw .signatureUnreadable }
-    self.payload = payload
-    self.signature = signature
+    (self.payload, self.signature) = (payload, signature)
   }
 }

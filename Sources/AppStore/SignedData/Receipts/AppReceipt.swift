@@ -18,9 +18,7 @@ package struct AppReceipt: Hashable, Sendable {
     guard let environment = AppleEnvironment(receiptType: name) else { throw .environmentUnknown(name) }
     guard let bundleId = content.bundleId else { throw .payloadIncomplete("bundle identifier") }
     guard let creationDate = content.creationDate else { throw .payloadIncomplete("creation date") }
-    self.environment = environment
-    self.bundleId = bundleId
-    self.creationDate = creationDate
+    (self.environment, self.bundleId, self.creationDate) = (environment, bundleId, creationDate)
     transactions = content.purchases.compactMap {
       TransactionFact($0, environment: environment, bundleId: bundleId, creationDate: creationDate)
     }

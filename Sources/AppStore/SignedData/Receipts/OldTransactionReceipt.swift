@@ -12,8 +12,7 @@ struct OldTransactionReceipt {
       let inner = Base64Text.decodeReceipt(text.utf8).flatMap(OldPropertyList.parse),
       let transactionId = plainText(inner["transaction-id"]), let productId = plainText(inner["product-id"])
     else { throw .payloadUnreadable }
-    self.transactionId = transactionId
-    self.productId = productId
+    (self.transactionId, self.productId) = (transactionId, productId)
     bundleId = plainText(inner["bid"])
   }
 }
