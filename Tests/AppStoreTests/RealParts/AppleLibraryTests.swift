@@ -182,7 +182,7 @@ private struct OwnClientFacts {
     let answer = try await client.lookUpOrder(id)
     switch answer.outcome {
     case .found(let found): return ["status": 0, "transactions": found.map(\.fact.transactionId)] as [String: Any]
-    case .unknown: return ["status": 1, "transactions": []] as [String: Any]
+    case .notFound, .malformedId, .accountGone: return ["status": 1, "transactions": []] as [String: Any]
     case .unanswered, .fault: return error(answer.trail)
     }
   }
