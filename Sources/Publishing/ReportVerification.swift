@@ -57,6 +57,4 @@ package struct ReportVerification: Sendable {
     guard let first = odd.first else { return Check("control totals (\(totals.count), balanced)") }
     return Check("control totals", problem: "\(first.name): \(first.left) is not \(first.right)")
   }
-
-  package var isProven: Bool { checks.allSatisfy { $0.problem == nil } }
 }

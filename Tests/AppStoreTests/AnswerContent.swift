@@ -1,5 +1,6 @@
-import AppStore
 import Reconciliation
+
+@testable import AppStore
 
 // Named unlike the cases, because an enum cannot have a case and a property of one name.
 extension LookupOutcome {
@@ -23,7 +24,12 @@ extension ConnectAnswer.Outcome {
   var report: ConnectAnswer.File? { if case .file(let file) = self { file } else { nil } }
 }
 
+extension ReceivedPayload {
+  var unreadable: Unreadable? { if case .unreadable(let why) = content { why } else { nil } }
+}
+
 extension OfflineJudgement {
+  var refusal: PaymentReason? { if case .refused(let reason, _) = self { reason } else { nil } }
   var proof: GenuineProof? { if case .genuine(let proof) = self { proof } else { nil } }
   var unproven: UnprovenClaim? { if case .claim(let claim) = self { claim } else { nil } }
 }

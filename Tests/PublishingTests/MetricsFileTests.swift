@@ -143,7 +143,7 @@ import Testing
     try reports.write("mine", "out/notes.txt")
     let found = ReportVerification(directory: folder)
     #expect(found.checks.filter { $0.problem != nil }.map(\.subject) == ["book.xlsx", "orders.csv", "control totals"])
-    #expect(!found.isProven)
+    #expect(found.checks.contains { $0.problem != nil })
     try reports.write("{}", "out/summary.json")
     #expect(
       ReportVerification(directory: folder).checks.contains {

@@ -8,9 +8,6 @@ package enum OfflineJudgement: Hashable, Sendable {
   case claim(UnprovenClaim)
   /// No root certificates are installed. Contains the unverified content, if it is readable.
   case noRoots(WrittenContent?)
-
-  /// The reason of a rejection.
-  package var refusal: PaymentReason? { if case .refused(let reason, _) = self { reason } else { nil } }
 }
 
 package struct GenuineProof: Hashable, Sendable {
@@ -88,7 +85,7 @@ private struct Verifiers: Sendable {
 
   func judge(_ content: ReceivedPayload.Content) -> OfflineJudgement {
     switch content {
-    case .unreadable(let why): .refused(.malformed, failedCheck: why.words)
+    case .unreadable(let why): .refused(.malformed, failedCheck: why.rawValue)
     case .signed(let jws): judge(documents.verifyDocument(jws, channel: .offline), content)
     case .app(let bytes):
       switch appReceipts.verify(bytes) {
@@ -127,7 +124,7 @@ extension OfflineJudgement {
   /// The judgement of a payload whose signature cannot be checked.
   fileprivate init(withoutRoots content: ReceivedPayload.Content) {
     switch content {
-    case .unreadable(let why): self = .refused(.malformed, failedCheck: why.words)
+    case .unreadable(let why): self = .refused(.malformed, failedCheck: why.rawValue)
     case .signed: self = .noRoots(nil)
     case .app(let bytes): self = .noRoots(WrittenContent(app: bytes))
     case .transaction(let bytes):

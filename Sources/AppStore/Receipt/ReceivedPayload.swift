@@ -19,21 +19,11 @@ package struct ReceivedPayload: Sendable {
 
   /// A reason why a payload cannot be read. None of them indicates a forgery.
   package enum Unreadable: String, Hashable, CaseIterable, Sendable {
-    case empty
-    case tooLong
+    case empty = "it is empty"
+    case tooLong = "it is longer than any receipt"
     /// The end of the payload is missing, as when a column is too short.
-    case truncated
-    case unknown
-
-    /// The reason for display.
-    package var words: String {
-      switch self {
-      case .empty: "it is empty"
-      case .tooLong: "it is longer than any receipt"
-      case .truncated: "its end is missing"
-      case .unknown: "it is not one of the three kinds of receipt"
-      }
-    }
+    case truncated = "its end is missing"
+    case unknown = "it is not one of the three kinds of receipt"
   }
 
   let content: Content
@@ -66,10 +56,6 @@ package struct ReceivedPayload: Sendable {
       let receipt = try? AppReceipt(ReceiptContent(container.content))
     else { return nil }
     return receipt.transactions
-  }
-
-  package var unreadable: Unreadable? {
-    if case .unreadable(let why) = content { why } else { nil }
   }
 
   /// The receipt as verifyReceipt accepts it; nil for a JWS or an unreadable payload.

@@ -39,24 +39,14 @@ extension String {
   }
 }
 
-package enum EndpointURLError: Error, Hashable, CustomStringConvertible {
-  case unreadable
-  case hasCredentials
-  case hasFragment
-  case hasNoHost
-  case hasBadPort
-  case hasOtherScheme
-  case isPlainHTTP
+package enum EndpointURLError: String, Error, CustomStringConvertible {
+  case unreadable = "not a URL with a scheme, such as https://example.com/path"
+  case hasCredentials = "a URL must not carry a user name or password"
+  case hasFragment = "a URL to call must not have a fragment (#…)"
+  case hasNoHost = "the URL names no host"
+  case hasBadPort = "the URL's port is not between 1 and 65535"
+  case hasOtherScheme = "only https URLs are accepted (http on loopback)"
+  case isPlainHTTP = "plain http would show secrets to the network: use https (http is for loopback only)"
 
-  package var description: String {
-    switch self {
-    case .unreadable: "not a URL with a scheme, such as https://example.com/path"
-    case .hasCredentials: "a URL must not carry a user name or password"
-    case .hasFragment: "a URL to call must not have a fragment (#…)"
-    case .hasNoHost: "the URL names no host"
-    case .hasBadPort: "the URL's port is not between 1 and 65535"
-    case .hasOtherScheme: "only https URLs are accepted (http on loopback)"
-    case .isPlainHTTP: "plain http would show secrets to the network: use https (http is for loopback only)"
-    }
-  }
+  package var description: String { rawValue }
 }

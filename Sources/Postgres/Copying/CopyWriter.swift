@@ -75,11 +75,6 @@ public struct CopyWriter: ~Copyable {
     try BinaryFormat.appendField(value, to: &buffer, BinaryFormat.append(numeric:to:))
   }
 
-  /// `numeric` in units of `10^-decimals`, such as minor units of a currency.
-  public mutating func numeric(_ scaled: Int64?, decimals: Int) throws(PostgresError) {
-    try numeric(scaled.map { PostgresNumeric(scaled: $0, decimals: decimals) })
-  }
-
   mutating func finish() throws(PostgresError) {
     BinaryFormat.append(integer: Int16(-1), to: &buffer)
     try flush()

@@ -2,17 +2,17 @@
 /// text with masked literals, but no parameters and no rows. Those may be in `detail`, which is never printed.
 public struct PostgresError: Error, Hashable, Sendable {
   /// The category, which shows who has to act.
-  public enum Kind: Hashable, Sendable {
-    case connectionFailed
+  public enum Kind: String, Hashable, Sendable {
+    case connectionFailed = "cannot connect to Postgres"
     /// The connection string is unclear, or a pooler takes sessions away.
-    case misconfigured
+    case misconfigured = "the connection to Postgres is configured wrongly"
     /// An established connection is lost. The result of a running statement is unknown.
-    case connectionLost
-    case server
-    case cancelled
-    case unexpectedData
+    case connectionLost = "connection to Postgres lost"
+    case server = "Postgres error"
+    case cancelled = "cancelled"
+    case unexpectedData = "unexpected data from Postgres"
     /// The caller broke a rule of this module: a defect of the program.
-    case usage
+    case usage = "wrong use of the Postgres module"
   }
 
   public var kind: Kind
@@ -52,7 +52,7 @@ extension PostgresError: CustomStringConvertible {
   private static let longestStatement = 400
 
   public var description: String {
-    var text = kind.label
+    var text = kind.rawValue
     if let place { text += " (\(place))" }
     if let sqlState { text += " \(sqlState)" }
     text += ": \(message)"
@@ -67,20 +67,6 @@ extension PostgresError: CustomStringConvertible {
       if statement.count > PostgresError.longestStatement { text += "…" }
     }
     return text
-  }
-}
-
-extension PostgresError.Kind {
-  fileprivate var label: String {
-    switch self {
-    case .connectionFailed: "cannot connect to Postgres"
-    case .misconfigured: "the connection to Postgres is configured wrongly"
-    case .connectionLost: "connection to Postgres lost"
-    case .server: "Postgres error"
-    case .cancelled: "cancelled"
-    case .unexpectedData: "unexpected data from Postgres"
-    case .usage: "wrong use of the Postgres module"
-    }
   }
 }
 

@@ -2,36 +2,33 @@ import CXLSXWriter
 
 /// An error of writing a workbook. Its description has no content of cells, so it is safe to log.
 package struct SpreadsheetError: Error, Equatable, Sendable, CustomStringConvertible {
+  /// The reason, with its text in messages.
   package enum Code: String, Sendable {
-    case closed
-    case wrongWorkbook
-    /// Outside 1,048,576 rows by 16,384 columns.
-    case outOfRange
-    /// A streamed sheet is past this row; rows must ascend.
-    case rowAlreadyWritten
+    case closed = "the workbook is closed"
+    case wrongWorkbook = "the format belongs to another workbook"
+    case outOfRange = "outside Excel's 1,048,576 rows by 16,384 columns"
+    case rowAlreadyWritten = "the sheet is streamed and has moved past this row"
     /// Longer than Excel's limit; see ``CellText/maximumLength`` and ``CellText/fitting(_:marker:)``.
-    case textTooLong
+    case textTooLong = "the text is longer than Excel takes here"
     /// NUL in a cell; control or non-characters where the file format cannot represent them.
-    case textNotRepresentable
-    case notFinite
-    /// An integer of more than 15 digits, which Excel would round. Write it as text.
-    case integerTooLarge
-    case dateOutOfRange
-    case tooManyLinks
+    case textNotRepresentable = "the text has a character that the file format cannot carry here"
+    case notFinite = "not a finite number"
+    /// Write the number as text.
+    case integerTooLarge = "more than 15 digits: Excel would change the number"
+    case dateOutOfRange = "not a day and time between 1900 and 9999"
+    case tooManyLinks = "65,530 hyperlinks are Excel's limit for a sheet"
     /// An invalid or duplicate name of a sheet, table, column or range.
-    case nameNotAllowed
-    case filterConflict
-    case parameterNotAllowed
-    case directoryNotUsable
-    case fileExists
-    case cannotCreateFile
-    /// A temporary file could not be created, written or read; mostly a full disk.
-    case temporaryFileFailed
-    /// The archive could not be written; mostly a full disk.
-    case cannotWriteFile
-    case cannotSynchronize
-    case outOfMemory
-    case unexpected
+    case nameNotAllowed = "a name that Excel does not take, or one used twice"
+    case filterConflict = "a sheet has either a table or an autofilter"
+    case parameterNotAllowed = "outside Excel's limits"
+    case directoryNotUsable = "the directory is missing or not writable"
+    case fileExists = "the file exists already"
+    case cannotCreateFile = "the file cannot be created"
+    case temporaryFileFailed = "a temporary file cannot be created, written or read; is the disk full?"
+    case cannotWriteFile = "the file cannot be written; is the disk full?"
+    case cannotSynchronize = "the file cannot be forced to disk"
+    case outOfMemory = "out of memory"
+    case unexpected = "refused by libxlsxwriter"
   }
 
   package let code: Code
@@ -59,7 +56,7 @@ package struct SpreadsheetError: Error, Equatable, Sendable, CustomStringConvert
     var text = "workbook: cannot \(operation)"
     if let sheet { text += " on sheet \(sheet)" }
     if let row, let column { text += " at \(CellReference(row: row, column: column).a1)" }
-    text += ": \(code.explanation)"
+    text += ": \(code.rawValue)"
     if let systemError { text += " (errno \(systemError))" }
     if let libraryCode { text += " (libxlsxwriter error \(libraryCode))" }
     return text
@@ -67,32 +64,6 @@ package struct SpreadsheetError: Error, Equatable, Sendable, CustomStringConvert
 }
 
 extension SpreadsheetError.Code {
-  fileprivate var explanation: String {
-    switch self {
-    case .closed: "the workbook is closed"
-    case .wrongWorkbook: "the format belongs to another workbook"
-    case .outOfRange: "outside Excel's 1,048,576 rows by 16,384 columns"
-    case .rowAlreadyWritten: "the sheet is streamed and has moved past this row"
-    case .textTooLong: "the text is longer than Excel takes here"
-    case .textNotRepresentable: "the text has a character that the file format cannot carry here"
-    case .notFinite: "not a finite number"
-    case .integerTooLarge: "more than 15 digits: Excel would change the number"
-    case .dateOutOfRange: "not a day and time between 1900 and 9999"
-    case .tooManyLinks: "65,530 hyperlinks are Excel's limit for a sheet"
-    case .nameNotAllowed: "a name that Excel does not take, or one used twice"
-    case .filterConflict: "a sheet has either a table or an autofilter"
-    case .parameterNotAllowed: "outside Excel's limits"
-    case .directoryNotUsable: "the directory is missing or not writable"
-    case .fileExists: "the file exists already"
-    case .cannotCreateFile: "the file cannot be created"
-    case .temporaryFileFailed: "a temporary file cannot be created, written or read; is the disk full?"
-    case .cannotWriteFile: "the file cannot be written; is the disk full?"
-    case .cannotSynchronize: "the file cannot be forced to disk"
-    case .outOfMemory: "out of memory"
-    case .unexpected: "refused by libxlsxwriter"
-    }
-  }
-
   init(_ error: lxw_error) {
     switch error {
     case LXW_ERROR_MEMORY_MALLOC_FAILED: self = .outOfMemory

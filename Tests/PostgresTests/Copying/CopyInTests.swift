@@ -20,7 +20,7 @@ import Testing
           try row.int(.min)
           try row.bool(false)
           try row.timestamp(1_795_126_443_123_456)
-          try row.numeric(-5, decimals: 2)
+          try row.numeric(PostgresNumeric(scaled: -5, decimals: 2))
         }
         try writer.row { row throws(PostgresError) in
           try row.text(nil)
