@@ -3,6 +3,11 @@ import Testing
 
 @testable import SampleWorlds
 
+/// The as-of of every fixture.
+let asOf = ShopFixture.asOf
+/// The default time of a fixture's orders and purchases.
+let ordered = asOf - .days(4)
+
 /// A named test case: a fixture and the expected result for its order `order`.
 struct Case<Expected: Sendable>: Sendable, CustomTestStringConvertible {
   let name: String
@@ -21,6 +26,12 @@ struct Case<Expected: Sendable>: Sendable, CustomTestStringConvertible {
 
   /// The audit's judgement of the order.
   var judgement: Judgement? { scene.world.audited().judgements["order"] }
+
+  /// All findings of the audit, sorted; those on the order without their subject.
+  var findings: String {
+    let kinds = scene.world.findingNames.map { $0.hasSuffix(" on order") ? String($0.dropLast(9)) : $0 }
+    return kinds.isEmpty ? "nothing" : kinds.joined(separator: ", ")
+  }
 }
 
 extension Judgement {
@@ -33,7 +44,31 @@ extension World {
   var findingNames: [String] { audited().findings.map { "\($0.kind.rawValue) on \($0.subject.id)" }.sorted() }
 }
 
+/// An app that is not audited.
+let otherApp = "com.example.other"
+
 extension ShopFixture {
+  /// A purchase in another app.
+  @discardableResult
+  mutating func foreign(_ id: String = "T1") -> TransactionRecord { transaction(id) { $0.bundleId = otherApp } }
+
+  /// A purchase of another product.
+  @discardableResult
+  mutating func different(_ id: String = "T1") -> TransactionRecord { transaction(id) { $0.productId = "gems.500" } }
+
+  /// Purchases T1, T2 … so many minutes after the fixture's time.
+  mutating func transactions(
+    minutes: [Int64], _ change: (inout TransactionRecord) -> Void = { _ in }
+  ) -> [TransactionRecord] {
+    let time = self.time
+    return minutes.enumerated().map { place, minutes in
+      transaction("T\(place + 1)") { record in
+        record.purchaseDate = time + .minutes(minutes)
+        change(&record)
+      }
+    }
+  }
+
   /// The periods T1, T2 … of a subscription, the last one from the fixture's time on. Changes concern all but the first.
   @discardableResult
   mutating func periods(_ count: Int, _ change: (inout TransactionRecord) -> Void = { _ in }) -> [TransactionRecord] {

@@ -27,16 +27,29 @@ package struct ShopFixture: Sendable {
 
   package func id(_ text: String) -> Identifier { Identifier(prefix + text) }
 
-  /// Adds a `verified` order that states no transaction.
+  /// Adds a `verified` order with its proofs, the look-up of its stated ID, and its goods.
+  ///
+  /// - Parameters:
+  ///   - hours: The time of the order, after the scene's time.
+  ///   - proofs: Receipts of the order, called `r1`, `r2` and so on. Those of other orders than `order` are named after it.
   @discardableResult
   package mutating func order(
-    _ text: String = "order", by user: String = "user", _ change: (inout Order) -> Void = { _ in }
+    _ text: String = "order", by user: String = "user", stating transactionId: Identifier? = nil, hours: Int64 = 0,
+    with proofs: Proof..., lookup: ProofState? = nil, isServed: Bool = false,
+    _ change: (inout Order) -> Void = { _ in }
   ) -> Order {
     var order = Order(
       orderId: id(text), userId: id(user), productId: product, quantity: quantity, amount: amount, status: .verified,
-      createdAt: time)
+      createdAt: time + .hours(hours))
+    order.transactionId = transactionId
     change(&order)
     world.orders.append(.valid(order))
+    let name = text == "order" ? "" : text + "-"
+    for (place, proof) in proofs.enumerated() {
+      receipt("\(name)r\(place + 1)", for: order, proof.state, containing: proof.contained, proof.change)
+    }
+    if let lookup { world.lookups[order.orderId] = lookup }
+    if isServed { delivery("\(name)delivery", of: order) }
     return order
   }
 
@@ -108,12 +121,48 @@ package struct ShopFixture: Sendable {
       record.checkedAt = asOf
       transaction(&record)
     }
-    let made = self.order { made in
-      made.transactionId = record.transactionId
-      order(&made)
-    }
-    world.lookups[made.orderId] = .verified(nil)
+    return self.order(stating: record.transactionId, lookup: .verified(nil), order)
+  }
+
+  /// Adds a paid order and its goods.
+  @discardableResult
+  package mutating func sale(
+    _ order: (inout Order) -> Void = { _ in }, bought: (inout TransactionRecord) -> Void = { _ in },
+    goods: (inout Delivery) -> Void = { _ in }
+  ) -> Order {
+    let made = paidOrder(order, transaction: bought)
+    delivery(of: made, goods)
     return made
+  }
+
+  /// A receipt that is sent for an order: the state of its check, and the transactions in it.
+  package struct Proof {
+    package let state: ProofState
+    package let contained: [TransactionRecord]
+    package let change: (inout Receipt) -> Void
+
+    package init(
+      _ state: ProofState, of contained: [TransactionRecord] = [],
+      _ change: @escaping (inout Receipt) -> Void = { _ in }
+    ) {
+      (self.state, self.contained, self.change) = (state, contained, change)
+    }
+
+    package static func signed(_ record: TransactionRecord) -> Proof {
+      Proof(.verified(.signed, id: record.transactionId), of: [record])
+    }
+
+    /// A verified app receipt.
+    package static func list(_ records: TransactionRecord...) -> Proof { Proof(.verified(.app), of: records) }
+
+    /// A verified app receipt without purchases.
+    package static func empty(_ bundleId: String) -> Proof {
+      Proof(.verified(.app)) { $0.state.bundleId = bundleId }
+    }
+
+    package static var forged: Proof { Proof(.rejected(.signatureInvalid)) }
+    package static var unreadable: Proof { Proof(.rejected(.malformed)) }
+    package static var unanswered: Proof { Proof(.unanswered(.unreachable)) }
   }
 }
 

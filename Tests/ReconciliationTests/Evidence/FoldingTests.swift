@@ -11,13 +11,13 @@ import Testing
     func fact(_ hours: Int64, _ change: (inout TransactionFact) -> Void) -> TransactionFact {
       var fact = TransactionFact(
         environment: .production, transactionId: "T", productId: "gems", channel: .notification,
-        signedDate: ShopFixture.asOf + .hours(hours))
+        signedDate: asOf + .hours(hours))
       change(&fact)
       return fact
     }
     let asked = fact(1) { $0.refundRequest = .requested(reason: "OTHER") }
     let declined = fact(2) { $0.refundRequest = .declined }
-    let refunded = fact(3) { $0.revocation = .stated(Revocation(date: ShopFixture.asOf + .hours(3))) }
+    let refunded = fact(3) { $0.revocation = .stated(Revocation(date: asOf + .hours(3))) }
     let reversed = fact(4) { ($0.revocation, $0.reversesRefund) = (.stated(nil), true) }
     let askedAgain = fact(5) { $0.refundRequest = .requested(reason: nil) }
     let cases: [(facts: [TransactionFact], open: Int64?)] = [
@@ -28,13 +28,13 @@ import Testing
     for (facts, open) in cases {
       let record = try #require(TransactionRecord.folding(facts.reversed()))
       #expect(
-        record.openRefundRequest?.date == open.map { ShopFixture.asOf + .hours($0) }, "\(facts.map(\.signedDate))")
+        record.openRefundRequest?.date == open.map { asOf + .hours($0) }, "\(facts.map(\.signedDate))")
     }
     let all = [asked, declined, askedAgain]
     let past = try #require(TransactionRecord.folding(all)).removingHiddenRefunds(all) {
-      $0 > ShopFixture.asOf + .hours(1)
+      $0 > asOf + .hours(1)
     }
-    #expect(past.openRefundRequest == RefundRequest(date: ShopFixture.asOf + .hours(1), reason: "OTHER"))
+    #expect(past.openRefundRequest == RefundRequest(date: asOf + .hours(1), reason: "OTHER"))
   }
 
   @Test("Signed data decides product, original ID and period, in every order of arrival")
@@ -44,9 +44,9 @@ import Testing
     {
       var fact = TransactionFact(
         environment: .production, transactionId: "T", productId: product, channel: channel,
-        signedDate: ShopFixture.asOf + .hours(hours))
+        signedDate: asOf + .hours(hours))
       (fact.originalTransactionId, fact.webOrderLineItemId) = (original, period)
-      fact.expiresDate = ShopFixture.asOf + .days(30)
+      fact.expiresDate = asOf + .days(30)
       if channel != .verifyReceipt { fact.appAccountToken = .stated(nil) }
       return fact
     }
@@ -87,9 +87,9 @@ import Testing
       (fact.priceMilliunits, fact.appAccountToken) = (Int64(number), .stated(text))
       return fact
     }
-    let (old, new) = (fact("old", 1, ShopFixture.asOf - .days(2)), fact("new", 2, ShopFixture.asOf - .days(1)))
+    let (old, new) = (fact("old", 1, asOf - .days(2)), fact("new", 2, asOf - .days(1)))
     let silent = TransactionFact(
-      environment: .production, transactionId: "T", productId: "gems", channel: .serverApi, signedDate: ShopFixture.asOf
+      environment: .production, transactionId: "T", productId: "gems", channel: .serverApi, signedDate: asOf
     )
     for (facts, last, status) in [
       ([old, silent], old, SubscriptionState.active), ([silent, new, old], new, .expired),
@@ -114,14 +114,14 @@ import Testing
     #expect(TransactionRecord.folding([elsewhere])?.details.storefront == "199999")
     // Without an original purchase date, a transaction is no restore.
     var bare = old
-    (bare.originalTransactionId, bare.purchaseDate) = ("T", ShopFixture.asOf)
+    (bare.originalTransactionId, bare.purchaseDate) = ("T", asOf)
     (bare.originalPurchaseDate, bare.expiresDate, bare.isRenewal) = (nil, nil, nil)
     #expect(try !#require(TransactionRecord.folding([bare])).isRestore)
   }
 
   @Test("The share of a refund is kept until another share or another refund is stated")
   func share() throws {
-    let date = ShopFixture.asOf - .days(3) + Span(microseconds: 250_000)
+    let date = asOf - .days(3) + Span(microseconds: 250_000)
     let half = Revocation(date: date, percentage: 50_000, type: "REFUND_PRORATED", reason: 1)
     let second = Instant(seconds: date.seconds)
     for (newer, expected) in [
@@ -283,13 +283,13 @@ import Testing
         var fact = facts.last ?? .random(using: &generator)
         if generator.oneIn(3) { fact = facts.randomElement(using: &generator) ?? .random(using: &generator) }
         if generator.oneIn(4) { fact = .random(using: &generator) }
-        fact.signedDate = ShopFixture.asOf + .minutes(time)
+        fact.signedDate = asOf + .minutes(time)
         facts.append(fact)
       }
       func words(_ place: Int) -> TransactionFact? {
         guard facts.indices.contains(place) else { return nil }
         var fact = facts[place]
-        fact.signedDate = ShopFixture.asOf
+        fact.signedDate = asOf
         return fact
       }
       let kept = facts.indices.filter { words($0) != words($0 - 1) || words($0) != words($0 + 1) }.map { facts[$0] }
@@ -457,7 +457,7 @@ import Testing
     other.productId = "gems.500"
     #expect(TransactionRecord.folding([one, other])?.isContradictory == true)
     other.productId = one.productId
-    other.bundleId = "com.example.other"
+    other.bundleId = otherApp
     #expect(TransactionRecord.folding([one, other])?.isContradictory == true)
     other.bundleId = nil
     #expect(TransactionRecord.folding([one, other])?.isContradictory == false)
@@ -497,7 +497,7 @@ import Testing
   @Test("Facts of one instant and channel are ordered by each field, numbers by value")
   func tieBreakers() {
     let plain = TransactionFact(
-      environment: .production, transactionId: "T", productId: "gems", channel: .serverApi, signedDate: ShopFixture.asOf
+      environment: .production, transactionId: "T", productId: "gems", channel: .serverApi, signedDate: asOf
     )
     func fact(_ change: (inout TransactionFact) -> Void) -> TransactionFact {
       var fact = plain
@@ -516,16 +516,16 @@ import Testing
     let others: [TransactionFact] = [
       fact { $0.originalTransactionId = "O" }, fact { $0.webOrderLineItemId = "W" }, fact { $0.bundleId = "b" },
       fact { $0.productId = "coins" }, fact { $0.productType = .consumable }, nine,
-      fact { $0.purchaseDate = ShopFixture.asOf }, fact { $0.originalPurchaseDate = ShopFixture.asOf },
-      fact { $0.expiresDate = ShopFixture.asOf }, fact { $0.revocation = .stated(nil) },
+      fact { $0.purchaseDate = asOf }, fact { $0.originalPurchaseDate = asOf },
+      fact { $0.expiresDate = asOf }, fact { $0.revocation = .stated(nil) },
       fact { $0.priceMilliunits = 1 }, fact { $0.currency = "USD" }, fact { $0.appAccountToken = .stated(nil) },
       fact { $0.ownership = .purchased }, fact { $0.isRenewal = false }, fact { $0.hasOffer = false },
-      fact { $0.isUpgraded = false }, fact { $0.gracePeriodExpiresDate = ShopFixture.asOf },
-      fact { $0.renewalDate = ShopFixture.asOf }, fact { $0.subscriptionStatus = .active },
+      fact { $0.isUpgraded = false }, fact { $0.gracePeriodExpiresDate = asOf },
+      fact { $0.renewalDate = asOf }, fact { $0.subscriptionStatus = .active },
       fact { $0.renewalPriceMilliunits = 1 }, fact { $0.renewalCurrency = "USD" }, fact { $0.offerPeriod = "P1M" },
       fact { $0.refundRequest = .requested(reason: "OTHER") }, fact { $0.reversesRefund = true },
       fact { $0.cannotStateRefunds = true }, fact { $0.details.offerType = 1 }, fact { $0.channel = .offline },
-      fact { $0.signedDate = ShopFixture.asOf + .seconds(1) },
+      fact { $0.signedDate = asOf + .seconds(1) },
     ]
     #expect(others.count + 2 == Mirror(reflecting: plain).children.count)
     #expect(details.count + 1 == Mirror(reflecting: plain.details).children.count)
@@ -533,9 +533,9 @@ import Testing
       #expect(other.tieBreakers != plain.tieBreakers, "\(other)")
     }
     let refunds: [Revocation] = [
-      Revocation(date: ShopFixture.asOf), Revocation(date: ShopFixture.asOf - .days(1)),
-      Revocation(date: ShopFixture.asOf, percentage: 1), Revocation(date: ShopFixture.asOf, type: "REFUND_FULL"),
-      Revocation(date: ShopFixture.asOf, reason: 1), Revocation(date: ShopFixture.asOf, coversSomeItemsOnly: true),
+      Revocation(date: asOf), Revocation(date: asOf - .days(1)),
+      Revocation(date: asOf, percentage: 1), Revocation(date: asOf, type: "REFUND_FULL"),
+      Revocation(date: asOf, reason: 1), Revocation(date: asOf, coversSomeItemsOnly: true),
     ]
     let ranks = refunds.map { refund in fact { $0.revocation = .stated(refund) }.tieBreakers }
     for (place, one) in ranks.enumerated() { #expect(ranks.firstIndex(of: one) == place) }

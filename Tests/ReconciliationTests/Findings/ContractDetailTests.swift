@@ -15,119 +15,73 @@ import Testing
   }
 
   @Test(arguments: claims)
-  func findings(row: Case<[String]>) {
-    #expect(row.scene.world.findingNames == row.expected)
+  func findings(row: Case<String>) {
+    #expect(row.findings == row.expected)
   }
 
-  static let claims: [Case<[String]>] = [
-    Case("an order that states an ID owns further payments in its own receipts", ["charged_twice on order"]) { scene in
-      let order = scene.order { $0.transactionId = "T1" }
-      scene.signedProof("r1", for: order, of: scene.transaction("T1"))
-      scene.signedProof("r2", for: order, of: scene.transaction("T2"))
-      scene.delivery(of: order)
+  static let claims: [Case<String>] = [
+    Case("a further payment of another product is an orphan", "orphan_payment on T2") {
+      $0.order(stating: "T1", with: .signed($0.transaction("T1")), .signed($0.different("T2")), isServed: true)
     },
-    Case("a further payment of another product is an orphan", ["orphan_payment on T2"]) { scene in
-      let order = scene.order { $0.transactionId = "T1" }
-      scene.signedProof("r1", for: order, of: scene.transaction("T1"))
-      scene.signedProof("r2", for: order, of: scene.transaction("T2") { $0.productId = "gems.500" })
-      scene.delivery(of: order)
+    Case("a signed transaction links a further payment at any time", "charged_twice") {
+      $0.order(
+        stating: "T1", with: .signed($0.transaction("T1")),
+        .signed($0.transaction("T2") { $0.purchaseDate = ordered - .days(4) }), isServed: true)
     },
-    Case("a signed transaction links a further payment at any time", ["charged_twice on order"]) { scene in
-      let order = scene.order { $0.transactionId = "T1" }
-      scene.signedProof("r1", for: order, of: scene.transaction("T1"))
-      scene.signedProof("r2", for: order, of: scene.transaction("T2") { $0.purchaseDate = ordered - .days(4) })
-      scene.delivery(of: order)
-    },
-    Case("a further payment that another order states is not owned", []) { scene in
+    Case("a further payment that another order states is not owned", "nothing") { scene in
       let order = scene.order { $0.transactionId = "T1" }
       let second = scene.transaction("T2")
       scene.signedProof("r1", for: order, of: scene.transaction("T1"))
       scene.signedProof("r2", for: order, of: second)
       scene.delivery(of: order)
-      let other = scene.order("other") { $0.transactionId = "T2" }
-      scene.delivery("d2", of: other)
+      scene.order("other", stating: "T2", isServed: true)
     },
-    Case("a further payment that another order has a proof of is not owned", []) { scene in
+    Case("a further payment that another order has a proof of is not owned", "nothing") { scene in
       let order = scene.order { $0.transactionId = "T1" }
       let second = scene.transaction("T2")
       scene.signedProof("r1", for: order, of: scene.transaction("T1"))
       scene.signedProof("r2", for: order, of: second)
       scene.delivery(of: order)
-      let other = scene.order("other")
-      scene.signedProof("r3", for: other, of: second)
-      scene.delivery("d2", of: other)
+      scene.order("other", with: .signed(second), isServed: true)
     },
-    Case("a renewal is no further charge", []) { scene in
-      let order = scene.order { $0.transactionId = "T1" }
-      scene.signedProof("r1", for: order, of: scene.transaction("T1"))
-      scene.signedProof("r2", for: order, of: scene.transaction("T2") { $0.isRenewal = true })
-      scene.delivery(of: order)
-    },
-    Case("a stated payment of another product is claimed", ["product_mismatch on order"]) { scene in
-      scene.paidOrder({ order in
-        order.productId = "gems.500"
-        order.status = .failed
-      })
+    Case("a renewal is no further charge", "nothing") {
+      $0.order(
+        stating: "T1", with: .signed($0.transaction("T1")), .signed($0.transaction("T2") { $0.isRenewal = true }),
+        isServed: true)
     },
     Case(
       "an order whose own proof contains another transaction than it states owns both",
-      ["cancelled_but_paid on order", "charged_twice on order", "paid_not_delivered on order"]
+      "cancelled_but_paid, charged_twice, paid_not_delivered"
     ) { scene in
-      let order = scene.order { order in
-        order.transactionId = "T9"
-        order.status = .failed
-      }
+      let order = scene.order { ($0.transactionId, $0.status) = ("T9", .failed) }
       scene.transaction("T9")
       scene.signedProof(for: order, of: scene.transaction("T1"))
     },
-    Case(
-      "an unstated payment of another product is not claimed",
-      [
-        "orphan_payment on T1", "product_mismatch on order",
-      ]
-    ) { scene in
-      let record = scene.transaction()
-      let order = scene.order { order in
-        order.productId = "gems.500"
-        order.status = .failed
-      }
-      scene.signedProof(for: order, of: record)
+    Case("an unstated payment of another product is not claimed", "orphan_payment on T1, product_mismatch") {
+      $0.order(with: .signed($0.transaction())) { ($0.productId, $0.status) = ("gems.500", .failed) }
     },
-    Case("a row that breaks the contract claims nothing", ["bad_row on broken"]) { scene in
-      scene.delivery(of: scene.paidOrder())
+    Case("a row that breaks the contract claims nothing", "bad_row on broken") { scene in
+      scene.sale()
       scene.world.orders.append(.bad(.broken("broken")))
     },
-    Case("no comparison for another product", ["product_mismatch on order"]) { scene in
-      scene.paidOrder(
-        { order in
-          order.productId = "gems.500"
-          order.status = .failed
-          order.appAccountToken = "7e3fb204-2d3a-4c5b-9f60-0a1b2c3d4e5f"
+    Case("no comparison for another product", "product_mismatch") {
+      $0.paidOrder(
+        {
+          ($0.productId, $0.status, $0.appAccountToken) = ("gems.500", .failed, "7e3fb204-2d3a-4c5b-9f60-0a1b2c3d4e5f")
         },
-        transaction: { record in
-          record.priceMilliunits = 1
-          record.quantity = 5
-          record.appAccountToken = .stated("11111111-2d3a-4c5b-9f60-0a1b2c3d4e5f")
+        transaction: {
+          ($0.priceMilliunits, $0.quantity, $0.appAccountToken) = (
+            1, 5, .stated("11111111-2d3a-4c5b-9f60-0a1b2c3d4e5f")
+          )
         })
     },
-    Case("no comparison for another app", ["wrong_bundle on order"]) { scene in
-      scene.paidOrder(
-        { $0.status = .failed },
-        transaction: { record in
-          record.bundleId = "com.example.other"
-          record.priceMilliunits = 1
-          record.quantity = 5
-        })
+    Case("no comparison for another app", "wrong_bundle") {
+      $0.paidOrder(
+        { $0.status = .failed }, transaction: { ($0.bundleId, $0.priceMilliunits, $0.quantity) = (otherApp, 1, 5) })
     },
-    Case("no finding for a duplicate without goods that is not verified", []) { scene in
-      scene.delivery(of: scene.paidOrder())
-      scene.order("later") { order in
-        order.transactionId = "T1"
-        order.createdAt = ordered + .hours(1)
-        order.status = .failed
-        order.quantity = 2
-        order.amount = .of(1)
-      }
+    Case("no finding for a duplicate without goods that is not verified", "nothing") { scene in
+      scene.sale()
+      scene.order("later", stating: "T1", hours: 1) { ($0.status, $0.quantity, $0.amount) = (.failed, 2, .of(1)) }
     },
   ]
 
@@ -155,7 +109,7 @@ import Testing
     var scene = ShopFixture()
     scene.amount = .of(minorUnits, code)
     let order = scene.paidOrder(transaction: {
-      $0.revocation = Revocation(date: ShopFixture.asOf, percentage: percentage)
+      $0.revocation = Revocation(date: asOf, percentage: percentage)
     })
     scene.delivery(of: order)
     let finding = scene.world.audited().findings.first { $0.kind == .partialRefund }
@@ -196,23 +150,23 @@ import Testing
   @Test("A judgement has Apple's dates and the latest delivery that was not taken back")
   func dates() throws {
     var scene = ShopFixture()
-    let refunded = ShopFixture.asOf - .hours(6)
+    let refunded = asOf - .hours(6)
     let order = scene.paidOrder(transaction: { record in
       record.revocation = Revocation(date: refunded)
-      record.checkedAt = ShopFixture.asOf - .days(1)
+      record.checkedAt = asOf - .days(1)
     })
     scene.delivery("d1", of: order)
     scene.delivery("d2", of: order) { $0.deliveredAt = order.createdAt + .hours(3) }
     scene.delivery("d3", of: order) { delivery in
       delivery.deliveredAt = order.createdAt + .hours(9)
-      delivery.revokedAt = ShopFixture.asOf
+      delivery.revokedAt = asOf
     }
-    scene.receipt(for: order, .neverChecked) { $0.state.lastAttempt = ShopFixture.asOf - .hours(2) }
+    scene.receipt(for: order, .neverChecked) { $0.state.lastAttempt = asOf - .hours(2) }
     let judgement = try #require(scene.world.audited().judgements["order"])
     #expect(judgement.paidAt == ordered)
     #expect(judgement.refundedAt == refunded)
     #expect(judgement.deliveredAt == ordered + .hours(3))
-    #expect(judgement.checkedAt == ShopFixture.asOf)
+    #expect(judgement.checkedAt == asOf)
     #expect(judgement.environment == .production)
     #expect(judgement.transactionId == "T1")
   }
@@ -257,7 +211,7 @@ import Testing
 
   @Test("Attempts at the end of their range do not trap")
   func attempts() {
-    var scene = ShopFixture(time: ShopFixture.asOf - .days(1))
+    var scene = ShopFixture(time: asOf - .days(1))
     let order = scene.order()
     for text in ["r1", "r2"] { scene.receipt(text, for: order, .unanswered(.unreachable)) { $0.state.attempts = .max } }
     #expect(scene.world.findingNames == [])
@@ -265,6 +219,4 @@ import Testing
     #expect(scene.world.findingNames == ["stuck_unconfirmed on order"])
   }
 
-  private static let ordered = ShopFixture.asOf - .days(4)
-  private var ordered: Instant { Self.ordered }
 }

@@ -42,14 +42,14 @@ import Testing
       var scene = ShopFixture()
       let order: Order
       if status == .pending {
-        let refund = Revocation(date: ShopFixture.asOf - .hours(1))
+        let refund = Revocation(date: asOf - .hours(1))
         order = scene.paidOrder({ $0.status = status }, transaction: { $0.revocation = refund })
       } else if hasGoods == true {
         order = scene.paidOrder({ $0.status = status }, transaction: { $0.ownership = .familyShared })
       } else {
         order = scene.order { $0.status = status }
       }
-      if let hasGoods { scene.delivery(of: order) { $0.revokedAt = hasGoods ? nil : ShopFixture.asOf - .minutes(5) } }
+      if let hasGoods { scene.delivery(of: order) { $0.revokedAt = hasGoods ? nil : asOf - .minutes(5) } }
       let finding = try #require(scene.world.audited().findings.first { $0.kind == .statusMismatch })
       #expect(finding.reason == reason)
     }

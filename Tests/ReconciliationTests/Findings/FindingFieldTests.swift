@@ -5,7 +5,6 @@ import Testing
 
 /// The fields of a finding besides its kind.
 @Suite struct FindingFieldTests {
-  private static let ordered = ShopFixture.asOf - .days(4)
 
   private func found(_ kind: FindingKind, in scene: ShopFixture) throws -> Finding {
     try #require(scene.world.audited().findings.first { $0.kind == kind })
@@ -15,8 +14,8 @@ import Testing
   func onOrder() throws {
     var scene = ShopFixture()
     let order = scene.paidOrder(transaction: { record in
-      record.purchaseDate = Self.ordered - .hours(1)
-      record.checkedAt = ShopFixture.asOf - .days(1)
+      record.purchaseDate = ordered - .hours(1)
+      record.checkedAt = asOf - .days(1)
     })
     scene.receipt("r1", for: order, .verified(.app))
     scene.delivery("d1", of: order) { $0.userId = "stranger" }
@@ -27,9 +26,9 @@ import Testing
     (expected.transactionId, expected.receiptId, expected.deliveryId) = ("T1", "r1", "d1")
     (expected.environment, expected.bundleId) = (.production, ShopFixture.bundle)
     (expected.amount, expected.atStake) = (.of(990), .of(990))
-    (expected.occurredAt, expected.paidAt) = (Self.ordered - .hours(1), Self.ordered - .hours(1))
-    expected.orderedAt = Self.ordered
-    (expected.deliveredAt, expected.evidenceCheckedAt) = (Self.ordered + .minutes(1), ShopFixture.asOf - .days(1))
+    (expected.occurredAt, expected.paidAt) = (ordered - .hours(1), ordered - .hours(1))
+    expected.orderedAt = ordered
+    (expected.deliveredAt, expected.evidenceCheckedAt) = (ordered + .minutes(1), asOf - .days(1))
     #expect(try found(.wrongUser, in: scene) == expected)
   }
 
@@ -45,7 +44,7 @@ import Testing
         var scene = ShopFixture()
         scene.world.rules.people = People(aliases: [("user", "alias")])
         scene.quantity = Int32(users.count)
-        let refund = Revocation(date: Self.ordered)
+        let refund = Revocation(date: ordered)
         let order = isRefunded ? scene.paidOrder(transaction: { $0.revocation = refund }) : scene.order()
         if !isRefunded { scene.receipt(for: order, .rejected(.signatureInvalid)) }
         for (number, user) in users.enumerated() {
@@ -88,16 +87,16 @@ import Testing
     scene.delivery(of: order)
     for (id, hours) in [("r1", 3), ("r2", 5), ("r3", 4)] as [(String, Int64)] {
       scene.receipt(id, for: order, .rejected(.signatureInvalid)) { receipt in
-        let answered = ShopFixture.asOf - .hours(hours)
+        let answered = asOf - .hours(hours)
         (receipt.state.lastAttempt, receipt.state.answeredAt) = (answered, answered)
       }
     }
     let finding = try found(.deliveredNotPaid, in: scene)
-    #expect(finding.evidenceCheckedAt == ShopFixture.asOf - .hours(5) && finding.occurredAt == Self.ordered)
+    #expect(finding.evidenceCheckedAt == asOf - .hours(5) && finding.occurredAt == ordered)
     #expect(finding.paidAt == nil && finding.receiptId == "r1" && finding.environment == nil)
-    #expect(scene.world.audited().judgements["order"]?.checkedAt == ShopFixture.asOf - .hours(3))
+    #expect(scene.world.audited().judgements["order"]?.checkedAt == asOf - .hours(3))
     let forged = try found(.signatureInvalid, in: scene)
-    #expect(forged.receiptId == "r1" && forged.evidenceCheckedAt == ShopFixture.asOf - .hours(3))
+    #expect(forged.receiptId == "r1" && forged.evidenceCheckedAt == asOf - .hours(3))
     // One receipt has no answer.
     scene.receipt("r4", for: order, .rejected(.signatureInvalid)) { $0.state.answeredAt = nil }
     #expect(try found(.deliveredNotPaid, in: scene).evidenceCheckedAt == nil)
@@ -141,7 +140,7 @@ import Testing
   @Test("Findings of one order about one transaction have the same dates")
   func datesOfOneTransaction() throws {
     var scene = ShopFixture()
-    let bought = Self.ordered - .hours(1)
+    let bought = ordered - .hours(1)
     scene.delivery("d1", of: scene.paidOrder(transaction: { $0.purchaseDate = bought }))
     scene.time = scene.time + .hours(1)
     let second = scene.order("second") { $0.transactionId = "T1" }
@@ -183,11 +182,11 @@ import Testing
     #expect(acts(scene) == ["delivered_not_paid take_back 1 of 1", "signature_invalid look -"])
     scene = ShopFixture()
     scene.quantity = 2
-    order = scene.paidOrder(transaction: { $0.revocationWithdrawnDate = ShopFixture.asOf - .hours(3) })
+    order = scene.paidOrder(transaction: { $0.revocationWithdrawnDate = asOf - .hours(3) })
     for (id, isBack) in [("d1", true), ("d2", false)] {
       scene.delivery(Identifier(id).text, of: order) { delivery in
         delivery.quantity = 1
-        if isBack { delivery.revokedAt = ShopFixture.asOf - .hours(9) }
+        if isBack { delivery.revokedAt = asOf - .hours(9) }
       }
     }
     #expect(
@@ -202,10 +201,10 @@ import Testing
   func charges(currency: String, expected: Money?) throws {
     var scene = ShopFixture()
     let order = scene.order()
-    let later = Self.ordered + .minutes(7)
+    let later = ordered + .minutes(7)
     let records = ["T1", "T2", "T3"].map { id in
       scene.transaction(id) {
-        $0.purchaseDate = id == "T1" ? Self.ordered : later
+        $0.purchaseDate = id == "T1" ? ordered : later
         $0.priceMilliunits = 9_900
         $0.currency = id == "T3" ? currency : "USD"
       }
@@ -220,7 +219,7 @@ import Testing
       as [(Int32?, Money?)]
     {
       scene.world.transactions[1].revocation = Revocation(
-        date: ShopFixture.asOf - .hours(1), percentage: percentage, type: "REFUND_PRORATED")
+        date: asOf - .hours(1), percentage: percentage, type: "REFUND_PRORATED")
       let rest = try found(.chargedTwice, in: scene)
       #expect(rest.atStake == left && rest.isAmountAtRiskUnknown == (left == nil))
     }
@@ -235,14 +234,14 @@ import Testing
     var expected = Finding(
       kind: .badRow, subject: .order("bad"), reason: "The order row breaks the contract: \(bad.defect).")
     (expected.orderId, expected.userId, expected.productId) = ("bad", "user", "gems.100")
-    (expected.transactionId, expected.bundleId, expected.occurredAt) = ("T1", ShopFixture.bundle, Self.ordered)
+    (expected.transactionId, expected.bundleId, expected.occurredAt) = ("T1", ShopFixture.bundle, ordered)
     #expect(try found(.badRow, in: scene) == expected)
   }
 
   @Test("On a payment that no order claims: Apple's facts, and the sender of the receipt")
   func onTransaction() throws {
     var scene = ShopFixture()
-    let record = scene.transaction { $0.checkedAt = ShopFixture.asOf - .hours(2) }
+    let record = scene.transaction { $0.checkedAt = asOf - .hours(2) }
     scene.receipt("r1", for: nil, .verified(.app), containing: [record]) { $0.userId = "sender" }
     var expected = Finding(
       kind: .orphanPayment, subject: .transaction("T1"),
@@ -250,13 +249,13 @@ import Testing
     (expected.userId, expected.productId, expected.transactionId) = ("sender", "gems.100", "T1")
     (expected.receiptId, expected.environment, expected.bundleId) = ("r1", .production, ShopFixture.bundle)
     (expected.amount, expected.atStake) = (.of(990), .of(990))
-    (expected.occurredAt, expected.paidAt) = (Self.ordered, Self.ordered)
-    expected.evidenceCheckedAt = ShopFixture.asOf - .hours(2)
+    (expected.occurredAt, expected.paidAt) = (ordered, ordered)
+    expected.evidenceCheckedAt = asOf - .hours(2)
     #expect(try found(.orphanPayment, in: scene) == expected)
     // A refunded amount is no longer at risk.
     for (percentage, left) in [(90_000, Money.of(99)), (nil, nil)] as [(Int32?, Money?)] {
       scene.world.transactions[0].revocation = Revocation(
-        date: ShopFixture.asOf - .hours(1), percentage: percentage, type: "REFUND_PRORATED")
+        date: asOf - .hours(1), percentage: percentage, type: "REFUND_PRORATED")
       let rest = try found(.orphanPayment, in: scene)
       #expect(rest.atStake == left && rest.isAmountAtRiskUnknown == (left == nil))
     }
@@ -276,7 +275,7 @@ import Testing
       reason: "The delivery is for order missing, which does not exist."
     )
     (expected.orderId, expected.userId, expected.productId, expected.deliveryId) = ("missing", "user", "gems.100", "d1")
-    (expected.occurredAt, expected.deliveredAt) = (Self.ordered + .minutes(1), Self.ordered + .minutes(1))
+    (expected.occurredAt, expected.deliveredAt) = (ordered + .minutes(1), ordered + .minutes(1))
     expected.isAmountAtRiskUnknown = true
     #expect(try found(.orphanDelivery, in: scene) == expected)
   }
@@ -328,7 +327,7 @@ import Testing
   @Test("A finding about a refund counts its age from the refund")
   func ageOfRefunds() throws {
     var scene = ShopFixture()
-    let refunded = ShopFixture.asOf - .hours(2)
+    let refunded = asOf - .hours(2)
     let order = scene.paidOrder(transaction: { $0.revocation = Revocation(date: refunded) })
     scene.delivery(of: order)
     for kind in [FindingKind.refundedStillDelivered, .refundNotBooked] {
@@ -339,7 +338,7 @@ import Testing
   @Test("A finding about a reversed refund counts its age from the reversal, the missing goods from the purchase")
   func ageOfReversedRefunds() throws {
     var scene = ShopFixture()
-    let (time, reversed) = (scene.time, ShopFixture.asOf - .hours(3))
+    let (time, reversed) = (scene.time, asOf - .hours(3))
     let order = scene.paidOrder(transaction: { $0.revocationWithdrawnDate = reversed })
     scene.delivery(of: order) { $0.revokedAt = reversed - .hours(1) }
     #expect(try found(.refundReversedNotReinstated, in: scene).occurredAt == reversed)
@@ -350,7 +349,7 @@ import Testing
   func partThatIsBooked() throws {
     for status in [OrderStatus.verified, .refunded] {
       var scene = ShopFixture()
-      let part = Revocation(date: ShopFixture.asOf - .hours(2), percentage: 50_000, type: "REFUND_PRORATED")
+      let part = Revocation(date: asOf - .hours(2), percentage: 50_000, type: "REFUND_PRORATED")
       let order = scene.paidOrder({ $0.status = status }) { $0.revocation = part }
       scene.delivery(of: order)
       #expect(try found(.partialRefund, in: scene).action == (status == .refunded ? .look : .bookRefund))
@@ -363,8 +362,8 @@ import Testing
   func goodsOfRefundedOrders(couldTell: Bool) throws {
     var scene = ShopFixture()
     scene.paidOrder({ $0.status = .refunded }) { record in
-      record.revocationStatedDate = couldTell ? ShopFixture.asOf : nil
-      record.signedDate = ShopFixture.asOf
+      record.revocationStatedDate = couldTell ? asOf : nil
+      record.signedDate = asOf
     }
     #expect(try found(.paidNotDelivered, in: scene).action == (couldTell ? .deliver : .look))
   }
@@ -376,9 +375,9 @@ import Testing
       (true, false, false, .look), (true, true, true, .look),
     ] as [(Bool, Bool, Bool, FindingAction)] {
       var scene = ShopFixture()
-      let part = Revocation(date: ShopFixture.asOf - .hours(2), percentage: 50_000, type: "REFUND_PRORATED")
+      let part = Revocation(date: asOf - .hours(2), percentage: 50_000, type: "REFUND_PRORATED")
       let order = scene.paidOrder(transaction: { $0.revocation = isPart ? part : nil })
-      if isTakenBack { scene.delivery(of: order) { $0.revokedAt = ShopFixture.asOf - .hours(1) } }
+      if isTakenBack { scene.delivery(of: order) { $0.revokedAt = asOf - .hours(1) } }
       if isOpen { scene.receipt(for: scene.order("other"), .unanswered(.unreachable)) }
       let finding = try found(.paidNotDelivered, in: scene)
       #expect(finding.action == action)
@@ -395,9 +394,9 @@ import Testing
       (0, false, "Deliver the"), (3, false, "Ask Apple again"), (3, true, "Ask Apple again"),
     ] as [(Int64, Bool, String)] {
       var scene = ShopFixture()
-      let part = Revocation(date: ShopFixture.asOf - .hours(5), percentage: 50_000, type: "REFUND_PRORATED")
+      let part = Revocation(date: asOf - .hours(5), percentage: 50_000, type: "REFUND_PRORATED")
       scene.paidOrder(transaction: { record in
-        record.checkedAt = ShopFixture.asOf - .hours(hours)
+        record.checkedAt = asOf - .hours(hours)
         record.revocation = isPart ? part : nil
       })
       let finding = try found(.paidNotDelivered, in: scene)
@@ -413,33 +412,33 @@ import Testing
     scene.receipt("r1", for: nil, .verified(.app)) { receipt in
       (receipt.userId, receipt.claimedEnvironment, receipt.orderId) = ("sender", "Sandbox", "missing")
       (receipt.state.environment, receipt.state.bundleId) = (.production, ShopFixture.bundle)
-      receipt.state.lastAttempt = ShopFixture.asOf - .hours(2)
+      receipt.state.lastAttempt = asOf - .hours(2)
     }
     var expected = Finding(
       kind: .environmentMislabelled, subject: .receipt("r1"),
       reason: "The client stated the environment Sandbox for receipt r1; Apple's is Production.")
-    (expected.userId, expected.receiptId, expected.occurredAt) = ("sender", "r1", Self.ordered)
+    (expected.userId, expected.receiptId, expected.occurredAt) = ("sender", "r1", ordered)
     expected.orderId = "missing"
     (expected.environment, expected.bundleId) = (.production, ShopFixture.bundle)
-    expected.evidenceCheckedAt = ShopFixture.asOf - .hours(2)
+    expected.evidenceCheckedAt = asOf - .hours(2)
     #expect(try found(.environmentMislabelled, in: scene) == expected)
   }
 
   @Test("On an order without an answer: its age and the number of attempts")
   func onSilentOrder() throws {
     var scene = ShopFixture()
-    let order = scene.order { $0.createdAt = ShopFixture.asOf - .days(4) }
+    let order = scene.order { $0.createdAt = asOf - .days(4) }
     scene.receipt("r1", for: order, .unanswered(.rateLimited)) { $0.state.attempts = 3 }
     scene.receipt("r2", for: order, .unanswered(.rateLimited)) { $0.state.attempts = 2 }
     let reason = Reason(Self.unconfirmed(4, " after 3 or more attempts: Apple limited our requests."))
     #expect(try found(.stuckUnconfirmed, in: scene).reason == reason)
     // A reason that counted days would be a nightly event of the finding.
-    scene.world.rules.asOf = ShopFixture.asOf + .days(1)
+    scene.world.rules.asOf = asOf + .days(1)
     #expect(try found(.stuckUnconfirmed, in: scene).reason == reason)
   }
 
   private static func unconfirmed(_ days: Int64, _ words: String) -> String {
-    "Unconfirmed since \((ShopFixture.asOf - .days(days)).text)\(words)"
+    "Unconfirmed since \((asOf - .days(days)).text)\(words)"
   }
 
   @Test(
@@ -449,7 +448,7 @@ import Testing
     ])
   func attempts(count: Int32, words: String) throws {
     var scene = ShopFixture()
-    let order = scene.order { $0.createdAt = ShopFixture.asOf - .days(4) }
+    let order = scene.order { $0.createdAt = asOf - .days(4) }
     scene.receipt(for: order, .unanswered(.unreachable)) { $0.state.attempts = count }
     #expect(
       try found(.stuckUnconfirmed, in: scene).reason.text == Self.unconfirmed(4, words) + "Apple could not be reached.")
@@ -462,7 +461,7 @@ import Testing
       var scene = ShopFixture()
       if !canAsk { scene.world.rules.appsWithLookup = [] }
       let order = scene.order { order in
-        (order.transactionId, order.createdAt) = ("T1", ShopFixture.asOf - .days(4))
+        (order.transactionId, order.createdAt) = ("T1", asOf - .days(4))
       }
       if hasReceipt { scene.receipt(for: order, .neverChecked) }
       let isBeyond = !canAsk && !hasReceipt
@@ -487,13 +486,13 @@ import Testing
       scene.world.receipts = []
       scene.receipt("r1", for: nil, .unanswered(reason)) { receipt in
         receipt.state.attempts = 7
-        receipt.receivedAt = ShopFixture.asOf - .days(3)
+        receipt.receivedAt = asOf - .days(3)
       }
       var expected = Finding(
         kind: .stuckUnconfirmed, subject: .receipt("r1"),
         reason: Reason(Self.unconfirmed(3, " after 3 or more attempts: \(clause).")))
       (expected.userId, expected.receiptId) = ("user", "r1")
-      (expected.occurredAt, expected.evidenceCheckedAt) = (ShopFixture.asOf - .days(3), ShopFixture.asOf)
+      (expected.occurredAt, expected.evidenceCheckedAt) = (asOf - .days(3), asOf)
       #expect(try found(.stuckUnconfirmed, in: scene) == expected)
     }
   }
@@ -522,20 +521,20 @@ import Testing
     var scene = ShopFixture()
     scene.world.products = [.init(productId: "gems.100", type: .nonConsumable)]
     for (text, id) in [("first", "T1"), ("second", "T2")] {
-      let record = scene.transaction(id) { $0.checkedAt = ShopFixture.asOf - .hours(3) }
+      let record = scene.transaction(id) { $0.checkedAt = asOf - .hours(3) }
       let order = scene.order(text) { $0.transactionId = record.transactionId }
       scene.world.lookups[order.orderId] = .verified(nil)
       scene.delivery("d" + text, of: order)
       scene.time = scene.time + .hours(1)
     }
-    let bought = Self.ordered + .hours(1)
+    let bought = ordered + .hours(1)
     var expected = Finding(
       kind: .boughtTwice, subject: .order("second"),
       reason: "The same person paid for gems.100 before, with order first.")
     (expected.orderId, expected.userId, expected.productId) = ("second", "user", "gems.100")
     (expected.transactionId, expected.environment, expected.bundleId) = ("T2", .production, ShopFixture.bundle)
     (expected.amount, expected.occurredAt, expected.paidAt) = (.of(990), bought, bought)
-    (expected.deliveredAt, expected.evidenceCheckedAt) = (bought + .minutes(1), ShopFixture.asOf - .hours(3))
+    (expected.deliveredAt, expected.evidenceCheckedAt) = (bought + .minutes(1), asOf - .hours(3))
     #expect(try found(.boughtTwice, in: scene) == expected)
   }
 
@@ -568,7 +567,7 @@ import Testing
     #expect(try found(.statusMismatch, in: scene).atStake == nil)
     #expect(try !found(.statusMismatch, in: scene).isAmountAtRiskUnknown)
     scene = ShopFixture()
-    let someItems = Revocation(date: ShopFixture.asOf - .hours(1), coversSomeItemsOnly: true)
+    let someItems = Revocation(date: asOf - .hours(1), coversSomeItemsOnly: true)
     scene.delivery(of: scene.paidOrder(transaction: { $0.revocation = someItems }))
     #expect(try found(.partialRefund, in: scene).isAmountAtRiskUnknown)
     // The price difference is not part of the refund; the order's whole amount contains the refund.
@@ -619,7 +618,7 @@ import Testing
   func review() {
     for (isReviewed, severity) in [(true, Severity.minor), (false, .critical)] {
       var scene = ShopFixture()
-      if isReviewed { scene.world.rules.reviewWindows = [Self.ordered...Self.ordered] }
+      if isReviewed { scene.world.rules.reviewWindows = [ordered...ordered] }
       scene.delivery(of: scene.paidOrder(transaction: { $0.environment = .sandbox }))
       let findings = scene.world.audited().findings
       #expect(findings.map(\.kind) == [.deliveredNotPaid, .sandboxDelivered])
@@ -632,7 +631,7 @@ import Testing
   func reviewOfTwoOrders() throws {
     for environment in [AppleEnvironment.sandbox, .production] {
       var scene = ShopFixture()
-      scene.world.rules.reviewWindows = [Self.ordered...Self.ordered]
+      scene.world.rules.reviewWindows = [ordered...ordered]
       let record = scene.transaction { $0.environment = environment }
       for id in ["a", "b"] {
         let order = scene.order(id) { $0.transactionId = record.transactionId }
@@ -653,7 +652,7 @@ import Testing
       var scene = ShopFixture()
       scene.delivery(
         of: scene.paidOrder(transaction: { record in
-          record.revocation = Revocation(date: ShopFixture.asOf, percentage: 50_000, type: "REFUND_PRORATED")
+          record.revocation = Revocation(date: asOf, percentage: 50_000, type: "REFUND_PRORATED")
           record.isUpgraded = isUpgraded
         }))
       #expect(try found(.partialRefund, in: scene).reason.text.contains("upgraded") == (isUpgraded == true))

@@ -55,7 +55,7 @@ import Testing
     for (age, isWithheld) in [(Span.hours(47), true), (.hours(48), false)] {
       var (scene, _) = Self.scene(isProven: false)
       let other = scene.order("other")
-      scene.receipt("open", for: other, .unanswered(.unreachable)) { $0.state.unansweredSince = ShopFixture.asOf - age }
+      scene.receipt("open", for: other, .unanswered(.unreachable)) { $0.state.unansweredSince = asOf - age }
       #expect(Self.findings(scene).contains(.quantityMismatch) == !isWithheld, "\(age)")
     }
   }
@@ -93,11 +93,11 @@ import Testing
   @Test("A job acts only on an answer of this night")
   func actions() throws {
     for (answeredAt, expected) in [
-      (ShopFixture.asOf, FindingAction.deliver), (ShopFixture.asOf - .days(1), .look), (nil, .look),
+      (asOf, FindingAction.deliver), (asOf - .days(1), .look), (nil, .look),
     ] as [(Instant?, FindingAction)] {
       var scene = ShopFixture()
       let order = scene.order { $0.transactionId = "T1" }
-      scene.signedProof("own", for: order, of: scene.transaction { $0.checkedAt = ShopFixture.asOf })
+      scene.signedProof("own", for: order, of: scene.transaction { $0.checkedAt = asOf })
       scene.world.receipts[0].state.answeredAt = answeredAt
       let finding = try #require(
         scene.world.audited().findings.first { $0.kind == .paidNotDelivered })
@@ -124,7 +124,7 @@ import Testing
       var scene = ShopFixture()
       let order = scene.order { $0.transactionId = "unknown" }
       scene.world.lookups["order"] = .notFound()
-      scene.receipt("foreign", for: order, .verified(.app)) { $0.state.bundleId = "com.example.other" }
+      scene.receipt("foreign", for: order, .verified(.app)) { $0.state.bundleId = otherApp }
       if hasOther { scene.receipt("own", for: order, .verified(.app)) { $0.state.bundleId = ShopFixture.bundle } }
       scene.delivery(of: order)
       let judgement = scene.world.audited().judgements["order"]

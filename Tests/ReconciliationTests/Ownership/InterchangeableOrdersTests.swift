@@ -137,7 +137,7 @@ private struct Bot {
   static let stranger: Order = {
     var order = Order(
       orderId: "s1", userId: "stranger", productId: "coins", amount: .of(990), status: .verified,
-      createdAt: ShopFixture.asOf)
+      createdAt: asOf)
     order.transactionId = "unheard of"
     return order
   }()
@@ -162,7 +162,7 @@ private struct Bot {
   let rules = ShopFixture().world.rules
 
   init(orders orderCount: Int, purchases: Int, pace: Span) {
-    let start = ShopFixture.asOf - .days(100)
+    let start = asOf - .days(100)
     orders = (0..<orderCount).map { number in
       var order = Order(
         orderId: Identifier("o\(10_000 + number)"), userId: "bot", productId: "gems.100", amount: .of(990),
@@ -200,7 +200,7 @@ private struct Bot {
     // By half days some pairs are exactly as far apart as they may be.
     let step: Int64 = random.pick(1, 1, 720)
     func time() -> Instant {
-      ShopFixture.asOf - .days(110) + .days(Int64(20 * random.number(0...stretches)))
+      asOf - .days(110) + .days(Int64(20 * random.number(0...stretches)))
         + .minutes(Int64(random.number(0...span)) / step * step)
     }
     let isLinkedByToken = random.oneIn(2)
@@ -216,7 +216,7 @@ private struct Bot {
     }
     if random.oneIn(2) { bot.goods = Set(bot.orders.map(\.orderId).filter { _ in !random.oneIn(3) }) }
     for place in bot.records.indices {
-      if random.oneIn(9) { bot.records[place].revocation = Revocation(date: ShopFixture.asOf) }
+      if random.oneIn(9) { bot.records[place].revocation = Revocation(date: asOf) }
       if random.oneIn(9) { bot.records[place].productId = "coins" }
       if random.oneIn(9) {
         let isOther = isLinkedByToken && random.oneIn(9)
@@ -225,10 +225,10 @@ private struct Bot {
       if random.oneIn(12) { bot.records[place].isRenewal = true }
     }
     if random.oneIn(2) {
-      bot.records.sort { ($0.saleDate ?? ShopFixture.asOf) < ($1.saleDate ?? ShopFixture.asOf) }
+      bot.records.sort { ($0.saleDate ?? asOf) < ($1.saleDate ?? asOf) }
       bot.listed = bot.orders.map { order in
         let until = order.createdAt + .minutes(Int64(random.number(0...span)))
-        let made = bot.records.count { ($0.saleDate ?? ShopFixture.asOf) <= until }
+        let made = bot.records.count { ($0.saleDate ?? asOf) <= until }
         // Most of them list what there was, a few less than that.
         return random.oneIn(60) ? random.number(0...made) : made
       }
@@ -290,7 +290,7 @@ private struct Bot {
   /// smallest distance, then the earlier purchase for the earlier order.
   var bestOwners: [Identifier: Identifier] {
     let sales = records.sorted {
-      ($0.saleDate ?? ShopFixture.asOf, $0.transactionId) < ($1.saleDate ?? ShopFixture.asOf, $1.transactionId)
+      ($0.saleDate ?? asOf, $0.transactionId) < ($1.saleDate ?? asOf, $1.transactionId)
     }
     let orders = sorted
     var best: (score: [Int64], partners: [Int?])?

@@ -51,7 +51,7 @@ import Testing
       let payer = scene.order("payer") { $0.transactionId = "T1" }
       scene.signedProof(for: payer, of: record)
       scene.delivery("first", of: payer)
-      scene.receipt("open", for: payer, .unanswered(.unreachable)) { $0.state.unansweredSince = ShopFixture.asOf }
+      scene.receipt("open", for: payer, .unanswered(.unreachable)) { $0.state.unansweredSince = asOf }
       let second = scene.order { ($0.transactionId, $0.createdAt) = ("7000", noon + .hours(1)) }
       scene.world.lookups["order"] = .notFound()
       scene.receipt("copy", for: second, .unanswered(.unreachable), containing: [record]) {
@@ -179,7 +179,7 @@ import Testing
       var scene = ShopFixture()
       let record = scene.transaction { record in
         record.productId = named == nil ? "another" : record.productId
-        record.expiresDate = ShopFixture.asOf + .days(20)
+        record.expiresDate = asOf + .days(20)
       }
       let order = scene.order { $0.transactionId = named }
       var state = isAnswered ? ProofState.verified(kind) : .unanswered(.unreachable)
@@ -200,7 +200,7 @@ import Testing
       var scene = ShopFixture()
       let restored = scene.transaction("R") { record in
         record.originalTransactionId = "P"
-        record.originalPurchaseDate = ShopFixture.asOf - .days(20)
+        record.originalPurchaseDate = asOf - .days(20)
       }
       let order = scene.order { $0.transactionId = "R" }
       scene.world.lookups["order"] = lookup
@@ -369,11 +369,11 @@ import Testing
   @Test("A finding is as old as the oldest answer that it rests on")
   func ageOfEvidence() throws {
     var scene = ShopFixture()
-    let record = scene.transaction { $0.checkedAt = ShopFixture.asOf }
+    let record = scene.transaction { $0.checkedAt = asOf }
     let order = scene.order { $0.transactionId = "T1" }
     scene.signedProof(for: order, of: record)
     for (answered, expected) in [
-      (ShopFixture.asOf, ShopFixture.asOf), (ShopFixture.asOf - .days(3), ShopFixture.asOf - .days(3)), (nil, nil),
+      (asOf, asOf), (asOf - .days(3), asOf - .days(3)), (nil, nil),
     ]
       as [(Instant?, Instant?)]
     {

@@ -34,13 +34,13 @@ import Testing
   @Test("The judgement of a duplicate is dated by the check of the purchase that it lost")
   func checkedAtOfLost() {
     var scene = ShopFixture()
-    scene.transaction { $0.checkedAt = ShopFixture.asOf - .hours(5) }
+    scene.transaction { $0.checkedAt = asOf - .hours(5) }
     for (text, user) in [("first", "ann"), ("second", "bob")] {
       scene.order(text, by: user) { $0.transactionId = "T1" }
       scene.time = scene.time + .minutes(1)
     }
     let judgement = scene.world.audited().judgements["second"]
-    #expect(judgement?.payment == "unpaid duplicate" && judgement?.checkedAt == ShopFixture.asOf - .hours(5))
+    #expect(judgement?.payment == "unpaid duplicate" && judgement?.checkedAt == asOf - .hours(5))
   }
 
   @Test("Among orders with the transaction's token, a verified receipt comes before a stated ID")
@@ -74,7 +74,7 @@ import Testing
   @Test("An order that states a refunded purchase owns it once the other claimants have their own")
   func givenBack() {
     var scene = ShopFixture()
-    let refunded = scene.transaction { $0.revocation = Revocation(date: ShopFixture.asOf) }
+    let refunded = scene.transaction { $0.revocation = Revocation(date: asOf) }
     let live = scene.transaction("T2")
     scene.order("naming", by: "ann") { order in
       order.transactionId = "T1"

@@ -78,7 +78,7 @@ import Testing
   @Test("Only orders with a confirmed payment are posted, with their refund", arguments: Disposition.allCases)
   func postedDispositions(_ disposition: Disposition) throws {
     var scene = ShopFixture()
-    let refund = Revocation(date: ShopFixture.asOf - .days(1), percentage: 50_000, type: "REFUND_PRORATED")
+    let refund = Revocation(date: asOf - .days(1), percentage: 50_000, type: "REFUND_PRORATED")
     scene.paidOrder(transaction: { $0.revocation = refund })
     var judgement = try #require(scene.world.audited().judgements["order"])
     judgement.disposition = disposition

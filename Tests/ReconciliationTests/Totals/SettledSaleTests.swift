@@ -15,7 +15,7 @@ import Testing
 
     init() {
       var scene = ShopFixture()
-      payment = scene.transaction { $0.signedDate = ShopFixture.asOf - .days(1) }
+      payment = scene.transaction { $0.signedDate = asOf - .days(1) }
       order = scene.order { $0.transactionId = "T1" }
       proof = scene.receipt(for: order, .verified(.signed, id: "T1"), containing: [payment])
       delivery = scene.delivery(of: order)
@@ -149,17 +149,17 @@ import Testing
     ("the same token", { ($0.order.appAccountToken, $0.payment.appAccountToken) = ("A-b", .stated("aB")) }),
     ("a token in the order only, none stated by Apple", { $0.order.appAccountToken = "ab" }),
     ("never verified", { $0.order.verifiedAt = nil }),
-    ("asked lately", { $0.payment.checkedAt = ShopFixture.asOf }),
+    ("asked lately", { $0.payment.checkedAt = asOf }),
     (
       "asked before the proof",
-      { ($0.payment.checkedAt, $0.proof.state.lastAttempt) = ($0.order.createdAt, ShopFixture.asOf) }
+      { ($0.payment.checkedAt, $0.proof.state.lastAttempt) = ($0.order.createdAt, asOf) }
     ),
     ("never asked", { $0.proof.state.lastAttempt = nil }),
-    ("another app in the proof", { $0.proof.state.bundleId = "com.example.other" }),
+    ("another app in the proof", { $0.proof.state.bundleId = otherApp }),
     ("an app receipt", { ($0.proof.state.kind, $0.proof.state.signedTransactionId) = (.app, nil) }),
     ("another id in the payload", { $0.proof.state.signedTransactionId = "T2" }),
     ("the order states the app", { $0.order.bundleId = ShopFixture.bundle }),
-    ("a refund withdrawn", { $0.payment.revocationWithdrawnDate = ShopFixture.asOf }),
+    ("a refund withdrawn", { $0.payment.revocationWithdrawnDate = asOf }),
     ("Apple states that it is no renewal", { $0.payment.isRenewal = false }),
     ("another product delivered", { $0.delivery.productId = "gems.550" }),
     ("on sale", { $0.rules.catalogue = Catalogue([.init(productId: "gems.100", type: .consumable)]) }),
@@ -171,7 +171,7 @@ import Testing
     ("unsigned environment", { ($0.proof.claimedEnvironment, $0.proof.state.environment) = ("Sandbox", nil) }),
     ("a broken receipt", { $0.proof.defect = "it is broken" }),
     ("a broken delivery", { $0.delivery.defect = "it is broken" }),
-    ("taken back", { $0.delivery.revokedAt = ShopFixture.asOf }),
+    ("taken back", { $0.delivery.revokedAt = asOf }),
     ("delivered twice", { $0.delivery.quantity = 2 }),
     ("ordered twice", { $0.order.quantity = 2 }),
     ("ordered and delivered twice", { ($0.order.quantity, $0.delivery.quantity) = (2, 2) }),
@@ -184,21 +184,21 @@ import Testing
     ("another transaction ID stated", { $0.order.transactionId = "T2" }),
     ("the original ID stated", { ($0.order.transactionId, $0.payment.originalTransactionId) = ("T0", "T0") }),
     ("another product paid", { $0.payment.productId = "gems.550" }),
-    ("another app paid", { $0.payment.bundleId = "com.example.other" }),
+    ("another app paid", { $0.payment.bundleId = otherApp }),
     ("Apple states no app", { $0.payment.bundleId = nil }),
-    ("another app ordered", { $0.order.bundleId = "com.example.other" }),
+    ("another app ordered", { $0.order.bundleId = otherApp }),
     ("contradictory", { $0.payment.isContradictory = true }),
-    ("refunded", { $0.payment.revocation = Revocation(date: ShopFixture.asOf) }),
-    ("refunded in part", { $0.payment.revocation = Revocation(date: ShopFixture.asOf, percentage: 50_000) }),
+    ("refunded", { $0.payment.revocation = Revocation(date: asOf) }),
+    ("refunded in part", { $0.payment.revocation = Revocation(date: asOf, percentage: 50_000) }),
     ("shared", { $0.payment.ownership = .familyShared }),
     ("a restore", { $0.payment.originalPurchaseDate = $0.order.createdAt - .days(1) }),
     ("an old restore", { $0.payment.originalPurchaseDate = $0.order.createdAt - .days(9) }),
     ("a restore of another", { $0.payment.originalTransactionId = "T0" }),
     ("a renewal", { $0.payment.isRenewal = true }),
-    ("a subscription", { $0.payment.expiresDate = ShopFixture.asOf + .days(3) }),
-    ("a lapsed subscription", { $0.payment.expiresDate = ShopFixture.asOf - .days(30) }),
+    ("a subscription", { $0.payment.expiresDate = asOf + .days(3) }),
+    ("a lapsed subscription", { $0.payment.expiresDate = asOf - .days(30) }),
     (
-      "a period", { ($0.payment.expiresDate, $0.payment.originalTransactionId) = (ShopFixture.asOf + .days(3), "T0") }
+      "a period", { ($0.payment.expiresDate, $0.payment.originalTransactionId) = (asOf + .days(3), "T0") }
     ),
     ("another token", { ($0.order.appAccountToken, $0.payment.appAccountToken) = ("ab", .stated("cd")) }),
     ("a token of Apple's alone", { $0.payment.appAccountToken = .stated("cd") }),
@@ -221,7 +221,7 @@ import Testing
       "off sale",
       {
         $0.rules.catalogue = Catalogue([
-          .init(productId: "gems.100", type: .consumable, name: nil, soldFrom: ShopFixture.asOf, soldUntil: nil)
+          .init(productId: "gems.100", type: .consumable, name: nil, soldFrom: asOf, soldUntil: nil)
         ])
       }
     ),
@@ -240,14 +240,14 @@ import Testing
         ("\(environment)", { ($0.payment.environment, $0.proof.state.environment) = (environment, environment) }))
     }
     changes += around("delivered before paid") {
-      $0.delivery.deliveredAt = ($0.payment.purchaseDate ?? ShopFixture.asOf) - $0.rules.clockSkew + $1
+      $0.delivery.deliveredAt = ($0.payment.purchaseDate ?? asOf) - $0.rules.clockSkew + $1
     }
     changes += around("paid long before") {
-      $0.order.createdAt = ($0.payment.purchaseDate ?? ShopFixture.asOf) + $0.rules.matchWindow + $1
+      $0.order.createdAt = ($0.payment.purchaseDate ?? asOf) + $0.rules.matchWindow + $1
       $0.delivery.deliveredAt = $0.order.createdAt
     }
     changes += around("paid long after") {
-      $0.order.createdAt = ($0.payment.purchaseDate ?? ShopFixture.asOf) - $0.rules.matchWindow + $1
+      $0.order.createdAt = ($0.payment.purchaseDate ?? asOf) - $0.rules.matchWindow + $1
     }
     changes += around("ordered in future") { $0.order.createdAt = $0.rules.asOf + $0.rules.clockSkew + $1 }
     changes += around("verified in future") { $0.order.verifiedAt = $0.rules.asOf + $0.rules.clockSkew + $1 }
@@ -272,7 +272,7 @@ import Testing
   func unpaid() {
     var sale = Sale()
     let plain = sale
-    sale.payment.revocation = Revocation(date: ShopFixture.asOf)
+    sale.payment.revocation = Revocation(date: asOf)
     #expect(plain.isConfirmed == true && plain.isConfirmed(by: sale.full) == false)
     sale = plain
     sale.payment.productId = "another"

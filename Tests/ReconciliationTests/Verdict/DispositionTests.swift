@@ -29,7 +29,7 @@ import Testing
     let order =
       switch payment {
       case .paid: scene.paidOrder(two)
-      case .reversed: scene.paidOrder(two, transaction: { $0.revocation = Revocation(date: ShopFixture.asOf) })
+      case .reversed: scene.paidOrder(two, transaction: { $0.revocation = Revocation(date: asOf) })
       case .unpaid, .unconfirmed: scene.order("order", two)
       }
     if payment == .unconfirmed { scene.receipt(for: order, .neverChecked) }
@@ -41,9 +41,9 @@ import Testing
       scene.delivery("d1", of: order) { $0.quantity = 1 }
       scene.delivery("d2", of: order) { delivery in
         delivery.quantity = 1
-        delivery.revokedAt = ShopFixture.asOf
+        delivery.revokedAt = asOf
       }
-    case .takenBack: scene.delivery(of: order) { $0.revokedAt = ShopFixture.asOf }
+    case .takenBack: scene.delivery(of: order) { $0.revokedAt = asOf }
     case .nothing: break
     }
     #expect(scene.world.audited().judgements["order"]?.disposition == expected)
@@ -55,44 +55,39 @@ import Testing
   }
 
   static let rows: [Case<Disposition>] = [
-    Case("paid exactly as long ago as the delivery grace", .inFlight) { scene in
-      scene.paidOrder(transaction: { $0.purchaseDate = ShopFixture.asOf - .hours(1) })
+    Case("paid exactly as long ago as the delivery grace", .inFlight) {
+      $0.paidOrder(transaction: { $0.purchaseDate = asOf - .hours(1) })
     },
-    Case("paid one microsecond longer ago", .paidNotDelivered) { scene in
-      scene.paidOrder(transaction: { $0.purchaseDate = ShopFixture.asOf - .hours(1) - .microsecond })
+    Case("paid one microsecond longer ago", .paidNotDelivered) {
+      $0.paidOrder(transaction: { $0.purchaseDate = asOf - .hours(1) - .microsecond })
     },
-    Case("without a purchase date, the grace starts at the verification", .inFlight) { scene in
-      scene.paidOrder({ $0.verifiedAt = ShopFixture.asOf - .hours(1) }, transaction: { $0.purchaseDate = nil })
+    Case("without a purchase date, the grace starts at the verification", .inFlight) {
+      $0.paidOrder({ $0.verifiedAt = asOf - .hours(1) }, transaction: { $0.purchaseDate = nil })
     },
-    Case("a late verification does not extend the grace", .paidNotDelivered) { scene in
-      scene.paidOrder({ $0.verifiedAt = ShopFixture.asOf })
-    },
+    Case("a late verification does not extend the grace", .paidNotDelivered) { $0.paidOrder({ $0.verifiedAt = asOf }) },
     Case("without purchase date and verification, the grace starts at the creation", .inFlight) { scene in
-      scene.time = ShopFixture.asOf - .minutes(30)
+      scene.time = asOf - .minutes(30)
       scene.paidOrder(transaction: { $0.purchaseDate = nil })
     },
-    Case("without purchase date and verification, created long ago", .paidNotDelivered) { scene in
-      scene.paidOrder(transaction: { $0.purchaseDate = nil })
+    Case("without purchase date and verification, created long ago", .paidNotDelivered) {
+      $0.paidOrder(transaction: { $0.purchaseDate = nil })
     },
     Case("a partly delivered order has no grace", .partlyDelivered) { scene in
-      scene.time = ShopFixture.asOf - .minutes(30)
-      let order = scene.paidOrder({ $0.quantity = 2 })
-      scene.delivery(of: order) { $0.quantity = 1 }
+      scene.time = asOf - .minutes(30)
+      scene.sale({ $0.quantity = 2 }, goods: { $0.quantity = 1 })
     },
-    Case("goods that another user received count", .settled) { scene in
-      scene.delivery(of: scene.paidOrder()) { $0.userId = "stranger" }
-    },
+    Case("goods that another user received count", .settled) { $0.sale(goods: { $0.userId = "stranger" }) },
     Case("goods of another order do not count", .paidNotDelivered) { scene in
       let other = scene.order("other")
       scene.paidOrder()
       scene.delivery(of: other)
     },
-    Case("a delivery row that breaks the contract does not count", .paidNotDelivered) { scene in
-      scene.delivery(of: scene.paidOrder()) { $0.defect = "quantity below 1" }
+    Case("a delivery row that breaks the contract does not count", .paidNotDelivered) {
+      $0.sale(goods: { $0.defect = "quantity below 1" })
     },
     Case("a sandbox purchase by a test user", .sandbox) { scene in
       scene.world.rules.testUsers = ["user"]
-      scene.delivery(of: scene.paidOrder(transaction: { $0.environment = .sandbox }))
+      scene.sale(bought: { $0.environment = .sandbox })
     },
     Case("a sandbox purchase by a test user, nothing delivered", .sandbox) { scene in
       scene.world.rules.testUsers = ["user"]
@@ -100,63 +95,56 @@ import Testing
     },
     Case("family access in the sandbox by a test user", .sandbox) { scene in
       scene.world.rules.testUsers = ["user"]
-      scene.delivery(of: scene.paidOrder(transaction: sharedInSandbox))
+      scene.sale(bought: sharedInSandbox)
     },
     Case("family access in the sandbox by another user", .void) { scene in
       scene.world.rules.testUsers = ["somebody"]
-      scene.delivery(of: scene.paidOrder(transaction: sharedInSandbox))
+      scene.sale(bought: sharedInSandbox)
     },
     Case("a restore in the sandbox by a test user", .sandbox) { scene in
       scene.world.rules.testUsers = ["user"]
-      let order = scene.paidOrder(transaction: { record in
-        record.environment = .sandbox
-        record.originalTransactionId = "T0"
-        record.originalPurchaseDate = ShopFixture.asOf - .days(90)
+      scene.sale(bought: {
+        ($0.environment, $0.originalTransactionId, $0.originalPurchaseDate) = (.sandbox, "T0", asOf - .days(90))
       })
-      scene.delivery(of: order)
     },
     Case("another product in the sandbox by a test user", .sandbox) { scene in
       scene.world.rules.testUsers = ["user"]
-      scene.delivery(of: scene.paidOrder({ $0.productId = "gems.500" }, transaction: { $0.environment = .sandbox }))
+      scene.sale({ $0.productId = "gems.500" }, bought: { $0.environment = .sandbox })
     },
     Case("another app in the sandbox by a test user", .sandbox) { scene in
       scene.world.rules.testUsers = ["user"]
-      let order = scene.paidOrder(transaction: { record in
-        record.environment = .sandbox
-        record.bundleId = ShopFixture.otherBundle
-      })
-      scene.delivery(of: order)
+      scene.sale(bought: { ($0.environment, $0.bundleId) = (.sandbox, ShopFixture.otherBundle) })
     },
     Case("a sandbox purchase that another order owns, by a test user", .sandbox) { scene in
       scene.world.rules.testUsers = ["user"]
       let record = scene.transaction { $0.environment = .sandbox }
       let owner = scene.order("owner")
-      let order = scene.order { $0.createdAt = ShopFixture.asOf - .days(1) }
+      let order = scene.order { $0.createdAt = asOf - .days(1) }
       scene.signedProof("r1", for: owner, of: record)
       scene.signedProof("r2", for: order, of: record)
       scene.delivery(of: order)
     },
     Case("a production purchase by a test user", .settled) { scene in
       scene.world.rules.testUsers = ["user"]
-      scene.delivery(of: scene.paidOrder())
+      scene.sale()
     },
     Case("an order without a proof by a test user", .deliveredNotPaid) { scene in
       scene.world.rules.testUsers = ["user"]
-      scene.delivery(of: scene.order())
+      scene.order(isServed: true)
     },
     Case("a sandbox purchase by another user, delivered", .deliveredNotPaid) { scene in
       scene.world.rules.testUsers = ["somebody"]
-      scene.delivery(of: scene.paidOrder(transaction: { $0.environment = .sandbox }))
+      scene.sale(bought: { $0.environment = .sandbox })
     },
-    Case("a sandbox purchase by another user, nothing delivered", .void) { scene in
-      scene.paidOrder(transaction: { $0.environment = .sandbox })
+    Case("a sandbox purchase by another user, nothing delivered", .void) {
+      $0.paidOrder(transaction: { $0.environment = .sandbox })
     },
     Case("a purchase in Xcode is never sandbox", .deliveredNotPaid) { scene in
       scene.world.rules.testUsers = ["user"]
-      scene.delivery(of: scene.paidOrder(transaction: { $0.environment = .xcode }))
+      scene.sale(bought: { $0.environment = .xcode })
     },
-    Case("family access is void although goods were delivered", .void) { scene in
-      scene.delivery(of: scene.paidOrder(transaction: { $0.ownership = .familyShared }))
+    Case("family access is void although goods were delivered", .void) {
+      $0.sale(bought: { $0.ownership = .familyShared })
     },
     Case("an order without proofs and goods", .void) { $0.order() },
   ]

@@ -19,42 +19,25 @@ import Testing
 
   static let rows: [Case<String>] = [
     Case("paid", "booked") { $0.paidOrder() },
-    Case("reversed", "booked") { scene in
-      scene.paidOrder(transaction: { $0.revocation = Revocation(date: ShopFixture.asOf - .days(1)) })
+    Case("reversed", "booked") { $0.paidOrder(transaction: { $0.revocation = Revocation(date: asOf - .days(1)) }) },
+    Case("an unanswered receipt", "booked, awaited") { $0.order(with: .unanswered) },
+    Case("an unanswered receipt of an order with status failed", "awaited") {
+      $0.order(with: .unanswered) { $0.status = .failed }
     },
-    Case("an unanswered receipt", "booked, awaited") { scene in
-      scene.receipt(for: scene.order(), .unanswered(.unreachable))
+    Case("an unanswered receipt of an order with status cancelled", "awaited") {
+      $0.order(with: .unanswered) { $0.status = .cancelled }
     },
-    Case("an unanswered receipt of an order with status failed", "awaited") { scene in
-      scene.receipt(for: scene.order { $0.status = .failed }, .unanswered(.unreachable))
+    Case("an unanswered receipt beside a rejected one", "booked, awaited") { $0.order(with: .forged, .unanswered) },
+    Case("a verified receipt without the stated transaction", "booked, awaited") {
+      $0.order(stating: "T1", with: .list($0.different("T2")))
     },
-    Case("an unanswered receipt of an order with status cancelled", "awaited") { scene in
-      scene.receipt(for: scene.order { $0.status = .cancelled }, .unanswered(.unreachable))
-    },
-    Case("an unanswered receipt beside a rejected one", "booked, awaited") { scene in
-      let order = scene.order()
-      scene.receipt("forged", for: order, .rejected(.signatureInvalid))
-      scene.receipt("silent", for: order, .unanswered(.unreachable))
-    },
-    Case("a verified receipt without the stated transaction", "booked, awaited") { scene in
-      let order = scene.order { $0.transactionId = "T1" }
-      scene.receipt(for: order, .verified(.app), containing: [scene.transaction("T2") { $0.productId = "gems.500" }])
-    },
-    Case("a look-up that was never made", "booked, awaited") { scene in
-      let order = scene.order { $0.transactionId = "T1" }
-      scene.world.lookups[order.orderId] = .neverChecked
-    },
-    Case("a rejected receipt", "booked") { scene in
-      scene.receipt(for: scene.order(), .rejected(.signatureInvalid))
-    },
-    Case("no proof", "") { scene in scene.order { $0.status = .pending } },
+    Case("a look-up that was never made", "booked, awaited") { $0.order(stating: "T1", lookup: .neverChecked) },
+    Case("a rejected receipt", "booked") { $0.order(with: .forged) },
+    Case("no proof", "") { $0.order { $0.status = .pending } },
     Case("bought in the sandbox", "") { $0.paidOrder(transaction: { $0.environment = .sandbox }) },
     Case("made in Xcode", "") { $0.paidOrder(transaction: { $0.environment = .xcode }) },
-    Case("a renewal that the order states", "booked, owns T1") { scene in
-      scene.paidOrder(transaction: { record in
-        record.isRenewal = true
-        record.expiresDate = ShopFixture.asOf + .days(28)
-      })
+    Case("a renewal that the order states", "booked, owns T1") {
+      $0.paidOrder(transaction: { ($0.isRenewal, $0.expiresDate) = (true, asOf + .days(28)) })
     },
     Case("a row that breaks the contract", "nothing") { $0.world.orders.append(.bad(.broken("order"))) },
   ]

@@ -38,9 +38,9 @@ import Testing
   ]
 
   private static func lapsed(_ scene: inout ShopFixture, _ status: SubscriptionState?) {
-    scene.time = ShopFixture.asOf - .days(50)
+    scene.time = asOf - .days(50)
     let order = scene.paidOrder(transaction: { record in
-      record.expiresDate = ShopFixture.asOf - .days(20)
+      record.expiresDate = asOf - .days(20)
       record.subscriptionStatus = status
     })
     scene.delivery(of: order)
@@ -63,7 +63,7 @@ import Testing
     #expect(try Self.reasoning(whole).steps.last?.because.hasSuffix("Apple has reported no refund.") == true)
     var part = ShopFixture()
     part.paidOrder(transaction: { record in
-      record.revocation = Revocation(date: ShopFixture.asOf - .hours(2), percentage: 30_000, type: "REFUND_PRORATED")
+      record.revocation = Revocation(date: asOf - .hours(2), percentage: 30_000, type: "REFUND_PRORATED")
     })
     #expect(try Self.reasoning(part).steps.last?.because.hasSuffix("has refunded only a part of it.") == true)
   }

@@ -72,7 +72,7 @@ import Testing
   func known() throws {
     var scene = ShopFixture()
     let other = scene.transaction("T1") { $0.productId = "coins" }
-    let early = scene.transaction("T2") { $0.purchaseDate = ShopFixture.asOf - .days(60) }
+    let early = scene.transaction("T2") { $0.purchaseDate = asOf - .days(60) }
     let order = scene.order { $0.transactionId = other.transactionId }
     scene.receipt(for: order, .verified(.app), containing: [early])
     let facts = try #require(scene.world.matchedFacts().orders["order"])
@@ -87,7 +87,7 @@ import Testing
       (true, "Apple reversed a refund, and the user has all goods of the order."),
     ] {
       var scene = ShopFixture()
-      let order = scene.paidOrder(transaction: { $0.revocationWithdrawnDate = isWithdrawn ? ShopFixture.asOf : nil })
+      let order = scene.paidOrder(transaction: { $0.revocationWithdrawnDate = isWithdrawn ? asOf : nil })
       scene.delivery(of: order)
       let facts = try #require(scene.world.matchedFacts().orders["order"])
       let reasoning = Judgement.explained(facts, rules: scene.world.rules).reasoning

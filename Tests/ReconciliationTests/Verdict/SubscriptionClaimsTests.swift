@@ -6,7 +6,7 @@ import Testing
 /// Orders beside each other in one subscription.
 @Suite struct SubscriptionClaimsTests {
   private let rules = ShopFixture().world.rules
-  private let start = ShopFixture.asOf - .days(100)
+  private let start = asOf - .days(100)
 
   /// The first period of the subscription, or a later one.
   private func period(_ number: Int64) -> TransactionRecord {

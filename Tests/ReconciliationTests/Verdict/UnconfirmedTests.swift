@@ -27,7 +27,7 @@ import Testing
   func refusedWithTooManyOthers(_ what: String) {
     var scene = ShopFixture()
     let record = scene.transaction { record in
-      if what == "other app" { record.bundleId = "com.example.other" }
+      if what == "other app" { record.bundleId = otherApp }
       if what == "other product" { record.productId = "another" }
     }
     let order = scene.order()
@@ -57,78 +57,55 @@ import Testing
   }
 
   static let rows: [Case<String>] = [
-    Case("21010", "unconfirmed account_gone") { scene in
-      scene.receipt(for: scene.order(), .review(.accountGone)) { $0.state.appleStatus = 21010 }
+    Case("21010", "unconfirmed account_gone") {
+      $0.order(with: .init(.review(.accountGone)) { $0.state.appleStatus = 21010 })
     },
-    Case("4040001", "unconfirmed account_gone") { scene in
-      let order = scene.order { $0.transactionId = "T1" }
-      scene.world.lookups[order.orderId] = .review(.accountGone)
+    Case("4040001", "unconfirmed account_gone") { $0.order(stating: "T1", lookup: .review(.accountGone)) },
+    Case("an ID that Apple does not know, beside an unanswered receipt", "unconfirmed unreachable") {
+      $0.order(stating: "T1", with: .unanswered, lookup: .notFound())
     },
-    Case("a look-up that was never made", "unconfirmed never_checked") { scene in
-      let order = scene.order { $0.transactionId = "T1" }
-      scene.world.lookups[order.orderId] = .neverChecked
-    },
-    Case("an ID that Apple does not know, beside an unanswered receipt", "unconfirmed unreachable") { scene in
-      let order = scene.order { $0.transactionId = "T1" }
-      scene.receipt(for: order, .unanswered(.unreachable))
-      scene.world.lookups[order.orderId] = .notFound()
-    },
-    Case("a verified receipt without the stated transaction", "unconfirmed not_in_receipt") { scene in
-      let order = scene.order { $0.transactionId = "T1" }
-      scene.receipt(for: order, .verified(.app), containing: [scene.transaction("T2") { $0.productId = "gems.500" }])
+    Case("a verified receipt without the stated transaction", "unconfirmed not_in_receipt") {
+      $0.order(stating: "T1", with: .list($0.different("T2")))
     },
     Case("a verified receipt without the stated transaction, which is known from elsewhere", "paid") { scene in
       let order = scene.order { $0.transactionId = "T1" }
       scene.transaction("T1")
-      scene.receipt(for: order, .verified(.app), containing: [scene.transaction("T2") { $0.productId = "gems.500" }])
+      scene.receipt(for: order, .verified(.app), containing: [scene.different("T2")])
     },
-    Case("a purchase of the product just outside the window", "unconfirmed not_in_receipt") { scene in
-      let record = scene.transaction { $0.purchaseDate = ordered - .hours(72) - .microsecond }
-      scene.receipt(for: scene.order(), .verified(.app), containing: [record])
+    Case("a purchase of the product just outside the window", "unconfirmed not_in_receipt") {
+      $0.order(with: .list($0.transaction { $0.purchaseDate = ordered - .hours(72) - .microsecond }))
     },
-    Case("a purchase of the product at the edge of the window", "paid") { scene in
-      let record = scene.transaction { $0.purchaseDate = ordered - .hours(72) }
-      scene.receipt(for: scene.order(), .verified(.app), containing: [record])
+    Case("a purchase of the product at the edge of the window", "paid") {
+      $0.order(with: .list($0.transaction { $0.purchaseDate = ordered - .hours(72) }))
     },
-    Case("a stated purchase has no window", "paid") { scene in
-      scene.paidOrder(transaction: { $0.purchaseDate = ordered - .days(60) })
+    Case("a renewal that the order does not state", "unconfirmed not_in_receipt") {
+      $0.order(with: .list($0.transaction { $0.isRenewal = true }))
     },
-    Case("a renewal that the order does not state", "unconfirmed not_in_receipt") { scene in
-      scene.receipt(for: scene.order(), .verified(.app), containing: [scene.transaction { $0.isRenewal = true }])
+    Case("a renewal that the order states", "paid") { $0.paidOrder(transaction: { $0.isRenewal = true }) },
+    Case("contradictory records about a stated transaction", "unconfirmed contradiction") {
+      $0.paidOrder(transaction: { $0.isContradictory = true })
     },
-    Case("a renewal that the order states", "paid") { scene in
-      scene.paidOrder(transaction: { $0.isRenewal = true })
+    Case("contradictory records about the product of an unstated transaction", "unconfirmed contradiction") {
+      $0.order(with: .signed($0.transaction { ($0.productId, $0.isContradictory) = ("gems.500", true) }))
     },
-    Case("contradictory records about a stated transaction", "unconfirmed contradiction") { scene in
-      scene.paidOrder(transaction: { $0.isContradictory = true })
+    Case("a verified signature while Apple is down", "paid") {
+      $0.order(
+        with: .init(.unanswered(.unreachable), of: [$0.transaction { $0.channel = .offline }]) {
+          $0.state.signedTransactionId = "T1"
+        })
     },
-    Case("contradictory records about the product of an unstated transaction", "unconfirmed contradiction") { scene in
-      let record = scene.transaction {
-        $0.productId = "gems.500"
-        $0.isContradictory = true
-      }
-      scene.signedProof(for: scene.order(), of: record)
+    Case("a full refund", "reversed") { $0.paidOrder(transaction: { $0.revocation = Revocation(date: asOf) }) },
+    Case("a full refund by percentage", "reversed") {
+      $0.paidOrder(transaction: { $0.revocation = Revocation(date: asOf, percentage: 100_000) })
     },
-    Case("a verified signature while Apple is down", "paid") { scene in
-      let record = scene.transaction { $0.channel = .offline }
-      scene.receipt(for: scene.order(), .unanswered(.unreachable), containing: [record]) {
-        $0.state.signedTransactionId = "T1"
-      }
+    Case("a refund of all but a thousandth of a percent", "paid") {
+      $0.paidOrder(transaction: { $0.revocation = Revocation(date: asOf, percentage: 99_999) })
     },
-    Case("a full refund", "reversed") { scene in
-      scene.paidOrder(transaction: { $0.revocation = Revocation(date: ShopFixture.asOf) })
+    Case("a prorated refund without a percentage", "paid") {
+      $0.paidOrder(transaction: { $0.revocation = Revocation(date: asOf, type: "REFUND_PRORATED") })
     },
-    Case("a full refund by percentage", "reversed") { scene in
-      scene.paidOrder(transaction: { $0.revocation = Revocation(date: ShopFixture.asOf, percentage: 100_000) })
-    },
-    Case("a refund of all but a thousandth of a percent", "paid") { scene in
-      scene.paidOrder(transaction: { $0.revocation = Revocation(date: ShopFixture.asOf, percentage: 99_999) })
-    },
-    Case("a prorated refund without a percentage", "paid") { scene in
-      scene.paidOrder(transaction: { $0.revocation = Revocation(date: ShopFixture.asOf, type: "REFUND_PRORATED") })
-    },
-    Case("a full refund by type", "reversed") { scene in
-      scene.paidOrder(transaction: { $0.revocation = Revocation(date: ShopFixture.asOf, type: "REFUND_FULL") })
+    Case("a full refund by type", "reversed") {
+      $0.paidOrder(transaction: { $0.revocation = Revocation(date: asOf, type: "REFUND_FULL") })
     },
   ]
 
@@ -163,5 +140,4 @@ import Testing
     }
   }
 
-  private static let ordered = ShopFixture.asOf - .days(4)
 }

@@ -185,7 +185,7 @@ import Testing
         let amount = random.pick(Int64.max, .min, -1, 0, 1, Int64(random.number(-9...9)))
         let order = Order(
           orderId: Identifier("\(number)"), userId: "user", productId: "gems", amount: .of(amount), status: .verified,
-          createdAt: ShopFixture.asOf)
+          createdAt: asOf)
         var judgement = Judgement(judging: OrderFacts(order: order), rules: RandomWorld.rules)
         judgement.disposition = Disposition.inMoneyTotals[random.number(0...8)]
         totals.add(judgement)
@@ -205,7 +205,7 @@ import Testing
   func bundles() {
     var rules = RandomWorld.rules
     #expect(rules.defect(ofBundleId: nil) == nil && rules.defect(ofBundleId: ShopFixture.bundle) == nil)
-    #expect(rules.defect(ofBundleId: "com.example.other")?.contains("belongs to no configured app") == true)
+    #expect(rules.defect(ofBundleId: otherApp)?.contains("belongs to no configured app") == true)
     rules.bundleIds.append("com.example.second")
     #expect(rules.defect(ofBundleId: nil)?.contains("though 2 apps are configured") == true)
     #expect(rules.defect(ofBundleId: "com.example.second") == nil)
