@@ -1,4 +1,5 @@
 import Reconciliation
+import TestSupport
 import Testing
 
 @testable import SampleWorlds
@@ -39,7 +40,36 @@ extension Judgement {
   var payment: String { [verdict?.name, verdict?.reason?.rawValue].compactMap { $0 }.joined(separator: " ") }
 }
 
+/// Runs a check over the random worlds of a block, and over some worlds of every scenario.
+func forEachWorld(_ block: UInt64, worldsOfAScenario: Int = 1, _ check: (World) -> Void) {
+  var generator = SeededGenerator(seed: block)
+  for _ in 0..<100 { check(RandomWorld.make(using: &generator).world) }
+  for scenario in Scenario.all {
+    for _ in 0..<worldsOfAScenario {
+      var story = ScenarioFixture(prefix: "", seed: generator.next())
+      scenario.build(&story)
+      check(story.scene.world)
+    }
+  }
+}
+
+/// The world of a fixture.
+func shop(_ build: (inout ShopFixture) -> Void) -> World {
+  var scene = ShopFixture()
+  build(&scene)
+  return scene.world
+}
+
 extension World {
+  func judged(_ id: Identifier = "order") -> Judgement? { audited().judgements[id] }
+
+  func finding(_ kind: FindingKind) -> Finding? { audited().findings.first { $0.kind == kind } }
+
+  /// The judgement of the order, with its reasons.
+  func explained() throws -> (Judgement, Reasoning) {
+    Judgement.explained(try #require(matchedFacts().orders["order"]), rules: rules)
+  }
+
   /// Every finding as `kind` on `subject`, sorted.
   var findingNames: [String] { audited().findings.map { "\($0.kind.rawValue) on \($0.subject.id)" }.sorted() }
 }

@@ -1,5 +1,4 @@
 import Reconciliation
-import TestSupport
 import Testing
 
 @testable import SampleWorlds
@@ -9,7 +8,7 @@ import Testing
   @Test("No reason contradicts the deliveries", arguments: Effort.blocks)
   func truth(block: UInt64) {
     var said: Set<String> = []
-    forEachWorld(block) { world in
+    forEachWorld(block, worldsOfAScenario: 10) { world in
       let deliveries = Dictionary(grouping: world.deliveries) { $0.orderId ?? "" }
       for finding in world.audited().judgements.values.flatMap(\.findings) {
         let own = deliveries[finding.orderId ?? ""] ?? []
@@ -52,19 +51,6 @@ import Testing
       if let hasGoods { scene.delivery(of: order) { $0.revokedAt = hasGoods ? nil : asOf - .minutes(5) } }
       let finding = try #require(scene.world.audited().findings.first { $0.kind == .statusMismatch })
       #expect(finding.reason == reason)
-    }
-  }
-
-  /// Runs a check over random worlds and all scenarios.
-  private func forEachWorld(_ block: UInt64, _ check: (World) -> Void) {
-    var generator = SeededGenerator(seed: block)
-    for _ in 0..<100 { check(RandomWorld.make(using: &generator).world) }
-    for scenario in Scenario.all {
-      for _ in 0..<10 {
-        var story = ScenarioFixture(prefix: "", seed: generator.next())
-        scenario.build(&story)
-        check(story.scene.world)
-      }
     }
   }
 }

@@ -7,7 +7,11 @@ import Testing
 @Suite struct FindingFieldTests {
 
   private func found(_ kind: FindingKind, in scene: ShopFixture) throws -> Finding {
-    try #require(scene.world.audited().findings.first { $0.kind == kind })
+    try #require(scene.world.finding(kind))
+  }
+
+  private func found(_ kind: FindingKind, _ build: (inout ShopFixture) -> Void) throws -> Finding {
+    try #require(shop(build).finding(kind))
   }
 
   @Test("On an order: the order, its receipt, its delivery and the date of the evidence")
@@ -68,16 +72,15 @@ import Testing
     }
   }
 
-  @Test("A surplus that another user has is not taken back by a job")
-  func surplusWithOthers() throws {
-    for (user, action) in [("user", FindingAction.takeBack), ("stranger", .look)] {
-      var scene = ShopFixture()
-      let order = scene.paidOrder()
-      scene.delivery("d1", of: order)
-      scene.delivery("d2", of: order) { $0.userId = Identifier(user) }
-      let finding = try found(.deliveredTwice, in: scene)
-      #expect(finding.action == action && finding.goodsHolder == (user == "user" ? nil : "stranger"))
+  @Test(
+    "A surplus that another user has is not taken back by a job",
+    arguments: [("user", .takeBack, nil), ("stranger", .look, "stranger")] as [(Identifier, FindingAction, Identifier?)]
+  )
+  func surplusWithOthers(user: Identifier, action: FindingAction, holder: Identifier?) throws {
+    let finding = try found(.deliveredTwice) { scene in
+      scene.delivery("d2", of: scene.sale()) { $0.userId = user }
     }
+    #expect(finding.action == action && finding.goodsHolder == holder)
   }
 
   @Test("On an order without a payment: the order's date, and the date of the oldest answer")
@@ -138,61 +141,59 @@ import Testing
   }
 
   @Test("Findings of one order about one transaction have the same dates")
-  func datesOfOneTransaction() throws {
-    var scene = ShopFixture()
+  func datesOfOneTransaction() {
     let bought = ordered - .hours(1)
-    scene.delivery("d1", of: scene.paidOrder(transaction: { $0.purchaseDate = bought }))
-    scene.time = scene.time + .hours(1)
-    let second = scene.order("second") { $0.transactionId = "T1" }
-    scene.world.lookups[second.orderId] = .verified(nil)
-    scene.delivery(of: second)
-    var findings = scene.world.audited().judgements["second"]?.findings ?? []
-    #expect(findings.map(\.kind) == [.deliveredNotPaid, .duplicateClaim])
-    #expect(findings.allSatisfy { $0.transactionId == "T1" && $0.occurredAt == bought && $0.paidAt == nil })
-    scene = ShopFixture()
-    let restored = scene.order { ($0.transactionId, $0.productId) = ("T1", "gems.500") }
-    scene.transaction { $0.purchaseDate = bought }
-    scene.world.lookups[restored.orderId] = .verified(nil)
-    scene.delivery(of: restored)
-    findings = scene.world.audited().findings
-    #expect(findings.map(\.kind) == [.deliveredNotPaid, .productMismatch])
-    #expect(findings.allSatisfy { $0.occurredAt == bought && $0.paidAt == nil })
+    let duplicate = shop { scene in
+      scene.sale(bought: { $0.purchaseDate = bought })
+      scene.order("second", stating: "T1", hours: 1, lookup: .verified(nil), isServed: true)
+    }
+    let other = shop { scene in
+      scene.transaction { $0.purchaseDate = bought }
+      scene.order(stating: "T1", lookup: .verified(nil), isServed: true) { $0.productId = "gems.500" }
+    }
+    let findings = [duplicate.judged("second")?.findings ?? [], other.audited().findings]
+    #expect(findings[0].map(\.kind) == [.deliveredNotPaid, .duplicateClaim])
+    #expect(findings[1].map(\.kind) == [.deliveredNotPaid, .productMismatch])
+    #expect(findings.joined().allSatisfy { $0.transactionId == "T1" && $0.occurredAt == bought && $0.paidAt == nil })
   }
 
-  @Test("A job gets the missing or surplus units, and delivers nothing twice")
-  func units() throws {
-    func acts(_ scene: ShopFixture) -> [String] {
-      scene.world.audited().findings.map { finding in
-        "\(finding.kind.rawValue) \(finding.action.rawValue) "
-          + (finding.units.map { "\($0.delivered) of \($0.ordered)" } ?? "-")
-      }
+  @Test(
+    "A job gets the missing or surplus units, and delivers nothing twice",
+    arguments: [
+      ([], "paid_not_delivered deliver 0 of 3"), ([1], "partly_delivered deliver_rest 1 of 3"),
+      ([1, 4], "delivered_twice take_back 5 of 3"),
+    ] as [([Int64], String)])
+  func units(delivered: [Int64], expected: String) {
+    let acts = acts { scene in
+      scene.quantity = 3
+      let order = scene.paidOrder()
+      for (number, units) in delivered.enumerated() { scene.delivery("d\(number)", of: order) { $0.quantity = units } }
     }
-    var scene = ShopFixture()
-    scene.quantity = 3
-    var order = scene.paidOrder()
-    #expect(acts(scene) == ["paid_not_delivered deliver 0 of 3"])
-    scene.delivery("d1", of: order) { $0.quantity = 1 }
-    #expect(acts(scene) == ["partly_delivered deliver_rest 1 of 3"])
-    scene.delivery("d2", of: order) { $0.quantity = 4 }
-    #expect(acts(scene) == ["delivered_twice take_back 5 of 3"])
-    scene = ShopFixture()
-    order = scene.order()
-    scene.receipt(for: order, .rejected(.signatureInvalid))
-    scene.delivery(of: order)
-    #expect(acts(scene) == ["delivered_not_paid take_back 1 of 1", "signature_invalid look -"])
-    scene = ShopFixture()
-    scene.quantity = 2
-    order = scene.paidOrder(transaction: { $0.revocationWithdrawnDate = asOf - .hours(3) })
-    for (id, isBack) in [("d1", true), ("d2", false)] {
-      scene.delivery(Identifier(id).text, of: order) { delivery in
-        delivery.quantity = 1
-        if isBack { delivery.revokedAt = asOf - .hours(9) }
+    #expect(acts == [expected])
+  }
+
+  @Test("A job takes back unpaid goods, and reinstates goods after a reversed refund")
+  func unitsOfOtherFindings() {
+    let unpaid = acts { $0.order(with: .forged, isServed: true) }
+    #expect(unpaid == ["delivered_not_paid take_back 1 of 1", "signature_invalid look -"])
+    for hasOne in [true, false] {
+      let reversed = acts { scene in
+        scene.quantity = 2
+        let order = scene.paidOrder(transaction: { $0.revocationWithdrawnDate = asOf - .hours(3) })
+        scene.delivery("d1", of: order) { ($0.quantity, $0.revokedAt) = (1, asOf - .hours(9)) }
+        if hasOne { scene.delivery("d2", of: order) { $0.quantity = 1 } }
       }
+      let missing = hasOne ? "partly_delivered look -" : "paid_not_delivered look -"
+      #expect(reversed == [missing, "refund_reversed_not_reinstated reinstate \(hasOne ? 1 : 0) of 2"])
     }
-    #expect(
-      acts(scene) == ["partly_delivered look -", "refund_reversed_not_reinstated reinstate 1 of 2"])
-    scene.world.deliveries.removeLast()
-    #expect(acts(scene) == ["paid_not_delivered look -", "refund_reversed_not_reinstated reinstate 0 of 2"])
+  }
+
+  /// Kind, action and units of all findings.
+  private func acts(_ build: (inout ShopFixture) -> Void) -> [String] {
+    shop(build).audited().findings.map { finding in
+      let units = finding.units.map { "\($0.delivered) of \($0.ordered)" } ?? "-"
+      return "\(finding.kind.rawValue) \(finding.action.rawValue) \(units)"
+    }
   }
 
   @Test(
@@ -280,130 +281,110 @@ import Testing
     #expect(try found(.orphanDelivery, in: scene) == expected)
   }
 
-  @Test("A cancelled order with goods is not delivered again")
-  func deliveredAndCancelled() throws {
-    for isDelivered in [true, false] {
-      var scene = ShopFixture()
+  @Test("A cancelled order with goods is not delivered again", arguments: [true, false])
+  func deliveredAndCancelled(isDelivered: Bool) throws {
+    let action = try found(.cancelledButPaid) { scene in
       let order = scene.paidOrder { $0.status = .cancelled }
       if isDelivered { scene.delivery(of: order) }
-      let finding = try found(.cancelledButPaid, in: scene)
-      #expect(finding.suggestedAction.contains("and deliver,") != isDelivered)
-      #expect(finding.suggestedAction.contains("because its goods are delivered") == isDelivered)
-      #expect(finding.suggestedAction.contains("request a refund from Apple (reportaproblem.apple.com)."))
-    }
-  }
-
-  @Test("A job neither delivers nor takes back units if Apple's quantity differs from the order's")
-  func unitsThatApplePaidFor() throws {
-    for (ordered, charged, delivered, kind, stake) in [
-      (3, 1, 1, FindingKind.partlyDelivered, 0), (3, 1, 0, .paidNotDelivered, 330), (3, 2, 1, .partlyDelivered, 330),
-      (1, 3, 3, .deliveredTwice, 0), (1, 3, 4, .deliveredTwice, 990), (1, 3, 0, .paidNotDelivered, 990),
-    ] as [(Int32, Int32, Int64, FindingKind, Int64)] {
-      var scene = ShopFixture()
-      scene.quantity = ordered
-      let order = scene.paidOrder(transaction: { $0.quantity = charged })
-      if delivered > 0 { scene.delivery(of: order) { $0.quantity = delivered } }
-      let finding = try found(kind, in: scene)
-      #expect(finding.action == .look && finding.units == nil)
-      #expect((finding.atStake ?? .of(0)) == .of(stake), "\(ordered) \(charged) \(delivered)")
-      #expect(finding.reason.text.hasSuffix("Apple's transaction is for \(charged)."), "\(finding.reason)")
-      #expect(!finding.reason.text.contains("Paid for"))
-    }
-  }
-
-  @Test("No job delivers goods for another account's purchase or an old one")
-  func goodsOfAnotherPayer() throws {
-    for (isOld, isStrangers) in [(false, false), (true, false), (false, true)] {
-      var scene = ShopFixture()
-      let time = scene.time
-      scene.paidOrder({ $0.appAccountToken = isStrangers ? "a" : nil }) { record in
-        if isOld { record.purchaseDate = time - .days(31) }
-        if isStrangers { record.appAccountToken = .stated("b") }
-      }
-      #expect(try found(.paidNotDelivered, in: scene).action == (isOld || isStrangers ? .look : .deliver))
-    }
-  }
-
-  @Test("A finding about a refund counts its age from the refund")
-  func ageOfRefunds() throws {
-    var scene = ShopFixture()
-    let refunded = asOf - .hours(2)
-    let order = scene.paidOrder(transaction: { $0.revocation = Revocation(date: refunded) })
-    scene.delivery(of: order)
-    for kind in [FindingKind.refundedStillDelivered, .refundNotBooked] {
-      #expect(try found(kind, in: scene).occurredAt == refunded)
-    }
-  }
-
-  @Test("A finding about a reversed refund counts its age from the reversal, the missing goods from the purchase")
-  func ageOfReversedRefunds() throws {
-    var scene = ShopFixture()
-    let (time, reversed) = (scene.time, asOf - .hours(3))
-    let order = scene.paidOrder(transaction: { $0.revocationWithdrawnDate = reversed })
-    scene.delivery(of: order) { $0.revokedAt = reversed - .hours(1) }
-    #expect(try found(.refundReversedNotReinstated, in: scene).occurredAt == reversed)
-    #expect(try found(.paidNotDelivered, in: scene).occurredAt.map { $0 < time + .hours(1) } == true)
-  }
-
-  @Test("A partial refund of an order with status refunded is not booked again")
-  func partThatIsBooked() throws {
-    for status in [OrderStatus.verified, .refunded] {
-      var scene = ShopFixture()
-      let part = Revocation(date: asOf - .hours(2), percentage: 50_000, type: "REFUND_PRORATED")
-      let order = scene.paidOrder({ $0.status = status }) { $0.revocation = part }
-      scene.delivery(of: order)
-      #expect(try found(.partialRefund, in: scene).action == (status == .refunded ? .look : .bookRefund))
-    }
+    }.suggestedAction
+    #expect(action.contains("and deliver,") != isDelivered)
+    #expect(action.contains("because its goods are delivered") == isDelivered)
+    #expect(action.contains("request a refund from Apple (reportaproblem.apple.com)."))
   }
 
   @Test(
-    "No job delivers an order with status refunded, if its channel cannot state refunds",
-    arguments: [true, false])
-  func goodsOfRefundedOrders(couldTell: Bool) throws {
-    var scene = ShopFixture()
-    scene.paidOrder({ $0.status = .refunded }) { record in
-      record.revocationStatedDate = couldTell ? asOf : nil
-      record.signedDate = asOf
+    "A job neither delivers nor takes back units if Apple's quantity differs from the order's",
+    arguments: [
+      (3, 1, 1, .partlyDelivered, 0), (3, 1, 0, .paidNotDelivered, 330), (3, 2, 1, .partlyDelivered, 330),
+      (1, 3, 3, .deliveredTwice, 0), (1, 3, 4, .deliveredTwice, 990), (1, 3, 0, .paidNotDelivered, 990),
+    ] as [(Int32, Int32, Int64, FindingKind, Int64)])
+  func unitsThatApplePaidFor(
+    ordered: Int32, charged: Int32, delivered: Int64, kind: FindingKind, stake: Int64
+  ) throws {
+    let finding = try found(kind) { scene in
+      scene.quantity = ordered
+      let order = scene.paidOrder(transaction: { $0.quantity = charged })
+      if delivered > 0 { scene.delivery(of: order) { $0.quantity = delivered } }
     }
-    #expect(try found(.paidNotDelivered, in: scene).action == (couldTell ? .deliver : .look))
+    #expect(finding.action == .look && finding.units == nil && (finding.atStake ?? .of(0)) == .of(stake))
+    #expect(finding.reason.text.hasSuffix("Apple's transaction is for \(charged)."), "\(finding.reason)")
+    #expect(!finding.reason.text.contains("Paid for"))
   }
 
-  @Test("A person decides about goods that could be delivered twice or were partly refunded")
-  func goodsLeftToPeople() throws {
-    for (isOpen, isPart, isTakenBack, action) in [
+  /// The share of a refund that is half of the amount.
+  private static let half = Revocation(date: asOf - .hours(2), percentage: 50_000, type: "REFUND_PRORATED")
+
+  @Test(arguments: actions)
+  func actionOfTheFirstFinding(row: Case<String>) throws {
+    let finding = try #require(row.judgement?.findings.first { row.expected.hasPrefix($0.kind.rawValue) })
+    #expect("\(finding.kind.rawValue) \(finding.action.rawValue)" == row.expected)
+  }
+
+  private static let actions: [Case<String>] = [
+    Case("a paid order without goods", "paid_not_delivered deliver") { $0.paidOrder() },
+    Case("goods of an old purchase", "paid_not_delivered look") {
+      $0.paidOrder(transaction: { $0.purchaseDate = ordered - .days(31) })
+    },
+    Case("goods of another account's purchase", "paid_not_delivered look") {
+      $0.paidOrder({ $0.appAccountToken = "a" }, transaction: { $0.appAccountToken = .stated("b") })
+    },
+    Case("a partial refund", "partial_refund book_refund") { $0.sale(bought: { $0.revocation = half }) },
+    Case("a partial refund of an order with status refunded", "partial_refund look") {
+      $0.sale({ $0.status = .refunded }, bought: { $0.revocation = half })
+    },
+    Case("an order with status refunded", "paid_not_delivered deliver") {
+      $0.paidOrder({ $0.status = .refunded }) { ($0.revocationStatedDate, $0.signedDate) = (asOf, asOf) }
+    },
+    Case("an order with status refunded, and a channel that cannot state refunds", "paid_not_delivered look") {
+      $0.paidOrder({ $0.status = .refunded }) { ($0.revocationStatedDate, $0.signedDate) = (nil, asOf) }
+    },
+  ]
+
+  @Test("A finding about a refund, or its reversal, counts its age from there; missing goods count from the purchase")
+  func ageOfRefunds() throws {
+    let (refunded, reversed) = (asOf - .hours(2), asOf - .hours(3))
+    let refund = shop { $0.sale(bought: { $0.revocation = Revocation(date: refunded) }) }
+    for kind in [FindingKind.refundedStillDelivered, .refundNotBooked] {
+      #expect(refund.finding(kind)?.occurredAt == refunded)
+    }
+    let reversal = shop {
+      $0.sale(bought: { $0.revocationWithdrawnDate = reversed }, goods: { $0.revokedAt = reversed - .hours(1) })
+    }
+    #expect(reversal.finding(.refundReversedNotReinstated)?.occurredAt == reversed)
+    #expect(reversal.finding(.paidNotDelivered)?.occurredAt.map { $0 < ordered + .hours(1) } == true)
+  }
+
+  @Test(
+    "A person decides about goods that could be delivered twice or were partly refunded",
+    arguments: [
       (false, false, true, .deliver), (false, true, false, .look), (false, true, true, .look),
       (true, false, false, .look), (true, true, true, .look),
-    ] as [(Bool, Bool, Bool, FindingAction)] {
-      var scene = ShopFixture()
-      let part = Revocation(date: asOf - .hours(2), percentage: 50_000, type: "REFUND_PRORATED")
-      let order = scene.paidOrder(transaction: { $0.revocation = isPart ? part : nil })
+    ] as [(Bool, Bool, Bool, FindingAction)])
+  func goodsLeftToPeople(isOpen: Bool, isPart: Bool, isTakenBack: Bool, action: FindingAction) throws {
+    let finding = try found(.paidNotDelivered) { scene in
+      let order = scene.paidOrder(transaction: { $0.revocation = isPart ? Self.half : nil })
       if isTakenBack { scene.delivery(of: order) { $0.revokedAt = asOf - .hours(1) } }
-      if isOpen { scene.receipt(for: scene.order("other"), .unanswered(.unreachable)) }
-      let finding = try found(.paidNotDelivered, in: scene)
-      #expect(finding.action == action)
-      #expect((finding.units == nil) == (action == .look))
-      #expect((finding.suggestedAction == finding.kind.suggestedAction) == (action == .deliver))
-      #expect(finding.reason.text.contains("A missing answer") == (isOpen && !isPart))
-      #expect(finding.reason.text.contains("refunded a part") == isPart)
+      if isOpen { scene.order("other", with: .unanswered) }
     }
+    #expect(finding.action == action)
+    #expect((finding.units == nil) == (action == .look))
+    #expect((finding.suggestedAction == finding.kind.suggestedAction) == (action == .deliver))
+    #expect(finding.reason.text.contains("A missing answer") == (isOpen && !isPart))
+    #expect(finding.reason.text.contains("refunded a part") == isPart)
   }
 
-  @Test("Apple is asked again before goods are delivered on an answer of an earlier night")
-  func goodsAwaitingAnAnswerOfThisNight() throws {
-    for (hours, isPart, start) in [
-      (0, false, "Deliver the"), (3, false, "Ask Apple again"), (3, true, "Ask Apple again"),
-    ] as [(Int64, Bool, String)] {
-      var scene = ShopFixture()
+  @Test(
+    "Apple is asked again before goods are delivered on an answer of an earlier night",
+    arguments: [(0, false, "Deliver the"), (3, false, "Ask Apple again"), (3, true, "Ask Apple again")]
+      as [(Int64, Bool, String)])
+  func goodsAwaitingAnAnswerOfThisNight(hours: Int64, isPart: Bool, start: String) throws {
+    let finding = try found(.paidNotDelivered) {
       let part = Revocation(date: asOf - .hours(5), percentage: 50_000, type: "REFUND_PRORATED")
-      scene.paidOrder(transaction: { record in
-        record.checkedAt = asOf - .hours(hours)
-        record.revocation = isPart ? part : nil
-      })
-      let finding = try found(.paidNotDelivered, in: scene)
-      #expect(finding.suggestedAction.hasPrefix(start), "\(finding.suggestedAction)")
-      #expect(finding.suggestedAction.hasSuffix(finding.kind.suggestedAction))
-      #expect(finding.suggestedAction.split(separator: ". ").allSatisfy { $0.split(separator: " ").count <= 25 })
+      $0.paidOrder(transaction: { ($0.checkedAt, $0.revocation) = (asOf - .hours(hours), isPart ? part : nil) })
     }
+    #expect(finding.suggestedAction.hasPrefix(start), "\(finding.suggestedAction)")
+    #expect(finding.suggestedAction.hasSuffix(finding.kind.suggestedAction))
+    #expect(finding.suggestedAction.split(separator: ". ").allSatisfy { $0.split(separator: " ").count <= 25 })
   }
 
   @Test("On a receipt without an order")
@@ -447,33 +428,29 @@ import Testing
       (0, ", never asked: "), (1, " after 1 attempt: "), (2, " after 2 attempts: "), (9, " after 3 or more attempts: "),
     ])
   func attempts(count: Int32, words: String) throws {
-    var scene = ShopFixture()
-    let order = scene.order { $0.createdAt = asOf - .days(4) }
-    scene.receipt(for: order, .unanswered(.unreachable)) { $0.state.attempts = count }
-    #expect(
-      try found(.stuckUnconfirmed, in: scene).reason.text == Self.unconfirmed(4, words) + "Apple could not be reached.")
+    let finding = try found(.stuckUnconfirmed) {
+      $0.order(with: .init(.unanswered(.unreachable)) { $0.state.attempts = count })
+    }
+    #expect(finding.reason.text == Self.unconfirmed(4, words) + "Apple could not be reached.")
   }
 
-  @Test("The reason for an order that cannot be looked up names the channel, not a missing answer")
-  func lookupImpossible() throws {
-    let channel = "the app's channel cannot look up a transaction ID"
-    for (canAsk, hasReceipt) in [(false, false), (true, false), (false, true)] {
-      var scene = ShopFixture()
+  @Test(
+    "The reason for an order that cannot be looked up names the channel, not a missing answer",
+    arguments: [(false, false), (true, false), (false, true)])
+  func lookupImpossible(canAsk: Bool, hasReceipt: Bool) throws {
+    let world = shop { scene in
       if !canAsk { scene.world.rules.appsWithLookup = [] }
-      let order = scene.order { order in
-        (order.transactionId, order.createdAt) = ("T1", asOf - .days(4))
-      }
+      let order = scene.order(stating: "T1")
       if hasReceipt { scene.receipt(for: order, .neverChecked) }
-      let isBeyond = !canAsk && !hasReceipt
-      let reason = try found(.stuckUnconfirmed, in: scene).reason.text
-      #expect(reason.hasPrefix(Self.unconfirmed(4, ", never asked: ")), "\(reason)")
-      #expect(reason.contains(channel) == isBeyond, "\(reason)")
-      #expect(reason.contains("has not been asked yet") != isBeyond, "\(reason)")
-      let facts = try #require(scene.world.matchedFacts().orders["order"])
-      let (judgement, reasoning) = Judgement.explained(facts, rules: scene.world.rules)
-      #expect(judgement.payment == "unconfirmed never_checked")
-      #expect(reasoning.steps.last?.because.contains("its app's channel cannot look up") == isBeyond)
     }
+    let isBeyond = !canAsk && !hasReceipt
+    let reason = try #require(world.finding(.stuckUnconfirmed)).reason.text
+    #expect(reason.hasPrefix(Self.unconfirmed(4, ", never asked: ")), "\(reason)")
+    #expect(reason.contains("the app's channel cannot look up a transaction ID") == isBeyond, "\(reason)")
+    #expect(reason.contains("has not been asked yet") != isBeyond, "\(reason)")
+    let (judgement, reasoning) = try world.explained()
+    #expect(judgement.payment == "unconfirmed never_checked")
+    #expect(reasoning.steps.last?.because.contains("its app's channel cannot look up") == isBeyond)
   }
 
   @Test("On a receipt without an order and without an answer")
@@ -516,38 +493,34 @@ import Testing
     }
   }
 
-  @Test("On the second purchase of a non-consumable")
-  func onSecondPurchase() throws {
+  /// Purchases of a non-consumable, an hour apart.
+  private static func purchases(_ orders: String...) -> ShopFixture {
     var scene = ShopFixture()
     scene.world.products = [.init(productId: "gems.100", type: .nonConsumable)]
-    for (text, id) in [("first", "T1"), ("second", "T2")] {
-      let record = scene.transaction(id) { $0.checkedAt = asOf - .hours(3) }
-      let order = scene.order(text) { $0.transactionId = record.transactionId }
-      scene.world.lookups[order.orderId] = .verified(nil)
-      scene.delivery("d" + text, of: order)
+    for text in orders {
+      let record = scene.transaction("T" + text) { $0.checkedAt = asOf - .hours(3) }
+      scene.order(text, stating: record.transactionId, lookup: .verified(nil), isServed: true)
       scene.time = scene.time + .hours(1)
     }
+    return scene
+  }
+
+  @Test("On the second purchase of a non-consumable")
+  func onSecondPurchase() throws {
     let bought = ordered + .hours(1)
     var expected = Finding(
       kind: .boughtTwice, subject: .order("second"),
       reason: "The same person paid for gems.100 before, with order first.")
     (expected.orderId, expected.userId, expected.productId) = ("second", "user", "gems.100")
-    (expected.transactionId, expected.environment, expected.bundleId) = ("T2", .production, ShopFixture.bundle)
+    (expected.transactionId, expected.environment, expected.bundleId) = ("Tsecond", .production, ShopFixture.bundle)
     (expected.amount, expected.occurredAt, expected.paidAt) = (.of(990), bought, bought)
     (expected.deliveredAt, expected.evidenceCheckedAt) = (bought + .minutes(1), asOf - .hours(3))
-    #expect(try found(.boughtTwice, in: scene) == expected)
+    #expect(try found(.boughtTwice, in: Self.purchases("first", "second")) == expected)
   }
 
   @Test("Repeated purchases are sorted by order ID, whatever the order of judgement")
   func onFurtherPurchases() throws {
-    var scene = ShopFixture()
-    scene.world.products = [.init(productId: "gems.100", type: .nonConsumable)]
-    for text in ["b", "d", "a", "c"] {
-      let record = scene.transaction("T" + text)
-      let order = scene.order(text) { $0.transactionId = record.transactionId }
-      scene.world.lookups[order.orderId] = .verified(nil)
-      scene.time = scene.time + .hours(1)
-    }
+    let scene = Self.purchases("b", "d", "a", "c")
     var rules = scene.world.rules
     rules.catalogue = scene.world.products.map { Catalogue($0) }
     let judgements = scene.world.audited().judgements
@@ -579,84 +552,83 @@ import Testing
     #expect(try !found(.partialRefund, in: scene).isAmountAtRiskUnknown)
   }
 
-  @Test("At risk is the share of a surplus, and the difference of another price")
-  func stakes() throws {
-    var surplus = ShopFixture()
-    let order = surplus.paidOrder({ $0.quantity = 3 }, transaction: { $0.quantity = 3 })
-    surplus.delivery("d1", of: order) { $0.quantity = 4 }
-    #expect(try found(.deliveredTwice, in: surplus).atStake == .of(330))
-    var cheaper = ShopFixture()
-    cheaper.delivery(of: cheaper.paidOrder(transaction: { $0.priceMilliunits = 4_900 }))
-    #expect(try found(.amountMismatch, in: cheaper).atStake == .of(500))
-    // A started minor unit counts.
-    cheaper.world.transactions[0].priceMilliunits = 4_901
-    #expect(try found(.amountMismatch, in: cheaper).atStake == .of(500))
-    cheaper.world.transactions[0].priceMilliunits = 15_001
-    #expect(try found(.amountMismatch, in: cheaper).atStake == .of(511))
+  @Test(arguments: stakes)
+  func severityAndStake(row: Case<String>) throws {
+    let finding = try #require(row.judgement?.findings.first { row.expected.hasPrefix($0.kind.rawValue) })
+    let stake = finding.atStake.map { "\($0.minorUnits)" } ?? "nothing"
+    #expect("\(finding.kind.rawValue) \(finding.severity) \(stake)" == row.expected)
   }
+
+  private static let stakes: [Case<String>] = [
+    Case("the share of a surplus", "delivered_twice major 330") {
+      $0.sale({ $0.quantity = 3 }, bought: { $0.quantity = 3 }, goods: { $0.quantity = 4 })
+    },
+    Case("the difference of a lower price", "amount_mismatch major 500") {
+      $0.sale(bought: { $0.priceMilliunits = 4_900 })
+    },
+    Case("a started minor unit of a lower price", "amount_mismatch major 500") {
+      $0.sale(bought: { $0.priceMilliunits = 4_901 })
+    },
+    Case("a started minor unit of a higher price", "amount_mismatch major 511") {
+      $0.sale(bought: { $0.priceMilliunits = 15_001 })
+    },
+    Case("ten units paid for one", "quantity_mismatch critical 8910") { scene in
+      (scene.quantity, scene.amount) = (10, .of(9_900))
+      scene.order(with: .signed(scene.transaction { ($0.quantity, $0.priceMilliunits) = (1, 9_900) }), isServed: true)
+    },
+    Case("a purchase 29 days older than its order", "purchase_predates_order minor nothing") {
+      $0.sale(bought: { $0.purchaseDate = ordered - .days(29) })
+    },
+    Case("a purchase 31 days older than its order", "purchase_predates_order major 990") {
+      $0.sale(bought: { $0.purchaseDate = ordered - .days(31) })
+    },
+  ]
 
   @Test("The largest amount at risk of an order counts, and the first one of equal amounts")
   func largestStake() {
-    var scene = ShopFixture()
-    let order = scene.paidOrder(
-      {
-        $0.quantity = 990
-        $0.status = .failed
-      }, transaction: { $0.quantity = 990 })
-    // One of 990 units is missing, which is one cent. The shop calls the whole order failed.
-    scene.delivery(of: order) { $0.quantity = 989 }
-    let findings = scene.world.audited().judgements["order"]?.findings ?? []
-    #expect(findings.map(\.kind) == [.partlyDelivered, .cancelledButPaid])
-    #expect(findings.map(\.atStake) == [nil, .of(990)])
-    scene.world.deliveries = []
-    let equal = scene.world.audited().judgements["order"]?.findings ?? []
-    #expect(equal.map(\.kind) == [.paidNotDelivered, .cancelledButPaid])
-    #expect(equal.map(\.atStake) == [.of(990), nil])
-  }
-
-  @Test("Sandbox purchases during App Review are minor")
-  func review() {
-    for (isReviewed, severity) in [(true, Severity.minor), (false, .critical)] {
-      var scene = ShopFixture()
-      if isReviewed { scene.world.rules.reviewWindows = [ordered...ordered] }
-      scene.delivery(of: scene.paidOrder(transaction: { $0.environment = .sandbox }))
-      let findings = scene.world.audited().findings
-      #expect(findings.map(\.kind) == [.deliveredNotPaid, .sandboxDelivered])
-      #expect(findings.allSatisfy { $0.severity == severity })
-      #expect(findings.allSatisfy { $0.reason.text.contains("App Review") == isReviewed })
+    for (delivered, kind, stakes) in [
+      (989, .partlyDelivered, [nil, .of(990)]), (0, .paidNotDelivered, [.of(990), nil]),
+    ] as [(Int64, FindingKind, [Money?])] {
+      // One of 990 units is missing, which is one cent. The shop calls the whole order failed.
+      let findings = shop { scene in
+        let order = scene.paidOrder({ ($0.quantity, $0.status) = (990, .failed) }, transaction: { $0.quantity = 990 })
+        if delivered > 0 { scene.delivery(of: order) { $0.quantity = delivered } }
+      }.judged()?.findings
+      #expect(findings?.map(\.kind) == [kind, .cancelledButPaid] && findings?.map(\.atStake) == stakes)
     }
   }
 
-  @Test("A second order for a purchase during App Review is minor in the sandbox only")
-  func reviewOfTwoOrders() throws {
-    for environment in [AppleEnvironment.sandbox, .production] {
-      var scene = ShopFixture()
+  @Test("Sandbox purchases during App Review are minor", arguments: [(true, Severity.minor), (false, .critical)])
+  func review(isReviewed: Bool, severity: Severity) {
+    let findings = shop { scene in
+      if isReviewed { scene.world.rules.reviewWindows = [ordered...ordered] }
+      scene.sale(bought: { $0.environment = .sandbox })
+    }.audited().findings
+    #expect(findings.map(\.kind) == [.deliveredNotPaid, .sandboxDelivered])
+    #expect(findings.allSatisfy { $0.severity == severity && $0.reason.text.contains("App Review") == isReviewed })
+  }
+
+  @Test(
+    "A second order for a purchase during App Review is minor in the sandbox only",
+    arguments: [AppleEnvironment.sandbox, .production])
+  func reviewOfTwoOrders(environment: AppleEnvironment) {
+    let second = shop { scene in
       scene.world.rules.reviewWindows = [ordered...ordered]
       let record = scene.transaction { $0.environment = environment }
-      for id in ["a", "b"] {
-        let order = scene.order(id) { $0.transactionId = record.transactionId }
-        scene.receipt("receipt of \(id)", for: order, .verified(.app), containing: [record])
-        scene.delivery("delivery of \(id)", of: order)
-      }
-      let second = scene.world.audited().findings.filter { $0.orderId == "b" }
-      let isSandbox = environment == .sandbox
-      #expect(second.contains { $0.kind == .sandboxDelivered } == isSandbox)
-      #expect(second.contains { $0.kind == .duplicateClaim })
-      #expect(second.allSatisfy { ($0.severity == .minor) == isSandbox }, "\(second.map(\.kind))")
-    }
+      for id in ["a", "b"] { scene.order(id, stating: "T1", with: .list(record), isServed: true) }
+    }.audited().findings.filter { $0.orderId == "b" }
+    let isSandbox = environment == .sandbox
+    #expect(second.contains { $0.kind == .sandboxDelivered } == isSandbox)
+    #expect(second.contains { $0.kind == .duplicateClaim })
+    #expect(second.allSatisfy { ($0.severity == .minor) == isSandbox }, "\(second.map(\.kind))")
   }
 
-  @Test("The reason of a partial refund mentions an upgrade")
-  func upgrade() throws {
-    for isUpgraded in [true, false, nil] {
-      var scene = ShopFixture()
-      scene.delivery(
-        of: scene.paidOrder(transaction: { record in
-          record.revocation = Revocation(date: asOf, percentage: 50_000, type: "REFUND_PRORATED")
-          record.isUpgraded = isUpgraded
-        }))
-      #expect(try found(.partialRefund, in: scene).reason.text.contains("upgraded") == (isUpgraded == true))
+  @Test("The reason of a partial refund mentions an upgrade", arguments: [true, false, nil] as [Bool?])
+  func upgrade(isUpgraded: Bool?) throws {
+    let finding = try found(.partialRefund) {
+      $0.sale(bought: { ($0.revocation, $0.isUpgraded) = (Self.half, isUpgraded) })
     }
+    #expect(finding.reason.text.contains("upgraded") == (isUpgraded == true))
   }
 
   @Test("Severities, subjects, kinds and environments have a fixed order")
@@ -669,6 +641,9 @@ import Testing
     #expect(subjects.reversed().sorted() == subjects)
     #expect(FindingKind.allCases.map(\.index) == Array(FindingKind.allCases.indices))
     #expect(Disposition.allCases.map(\.index).sorted() == Array(Disposition.allCases.indices))
+    for (one, next) in zip(subjects, subjects.dropFirst()) { #expect(one < next && !(next < one) && !(one < one)) }
+    let keys = [AppleEnvironment.production, .sandbox].map { TransactionKey(environment: $0, transactionId: "1") }
+    #expect(keys[0] < keys[1] && !(keys[1] < keys[0]) && !(keys[0] < keys[0]))
     let environments: [AppleEnvironment] = [.localTesting, .xcode, .sandbox, .production]
     #expect(environments.sorted() == [.production, .sandbox, .xcode, .localTesting])
   }

@@ -1,5 +1,4 @@
 import Reconciliation
-import TestSupport
 import Testing
 
 @testable import SampleWorlds
@@ -12,7 +11,8 @@ import Testing
   @Test("No reason contains a user ID outside the known places", arguments: Effort.blocks)
   func sentences(block: UInt64) {
     var named: Set<FindingKind> = []
-    forEachWorld(block) { world in
+    forEachWorld(block) { unmarked in
+      let world = unmarked.markingUsers(Self.mark)
       for finding in world.audited().findings {
         let isNamed = !finding.reason.users.isEmpty
         #expect(finding.reason.text.contains(Self.mark) == isNamed, "\(finding.kind): \(finding.reason)")
@@ -37,17 +37,6 @@ import Testing
     #expect("Goods are with \(clause)." as Reason == whole)
     #expect(whole.text == "Goods are with user u1 and 2 more." && whole.users == ["u1"])
     #expect(Reason("") == "" && Reason("Twice.").users.isEmpty)
-  }
-
-  /// Runs a check over random worlds and all scenarios with marked user IDs.
-  private func forEachWorld(_ block: UInt64, _ check: (World) -> Void) {
-    var generator = SeededGenerator(seed: block)
-    for _ in 0..<100 { check(RandomWorld.make(using: &generator).world.markingUsers(Self.mark)) }
-    for scenario in Scenario.all {
-      var story = ScenarioFixture(prefix: "", seed: generator.next())
-      scenario.build(&story)
-      check(story.scene.world.markingUsers(Self.mark))
-    }
   }
 }
 

@@ -5,396 +5,330 @@ import Testing
 
 /// No finding accuses a customer while a missing answer could change the verdict.
 @Suite struct OpenClaimsTests {
-  /// The default creation date of orders.
-  private let noon = ShopFixture().time
-
-  @Test("A proof that Apple does not know counts against the stated ID only if it contains that ID")
-  func notFoundIsAboutItsOwnId() {
-    for inside in [nil, "T1"] as [Identifier?] {
-      var scene = ShopFixture()
-      let order = scene.order { $0.transactionId = "T1" }
-      scene.receipt(for: order, .notFound()) { $0.state.signedTransactionId = inside }
-      scene.receipt("false", for: order, .rejected(.wrongBundle))
-      scene.delivery(of: order)
-      let verdict = scene.world.audited().judgements["order"]?.verdict
-      #expect(verdict == (inside == nil ? .unconfirmed(.neverChecked) : .unpaid(.wrongBundle, nil)))
+  /// Each row is a delivered order.
+  @Test(arguments: proofs + periods)
+  func payment(row: Case<String>) {
+    var world = row.scene.world
+    for case .valid(let order) in world.orders where order.orderId == "order" {
+      world.deliveries.append(
+        Delivery(
+          deliveryId: "goods", orderId: order.orderId, userId: order.userId, productId: order.productId, quantity: 1,
+          deliveredAt: order.createdAt))
     }
-    var scene = ShopFixture()
-    let order = scene.order { $0.transactionId = "T1" }
-    scene.receipt(for: order, .notFound()) { $0.state.signedTransactionId = "T1" }
-    #expect(scene.world.audited().judgements["order"]?.verdict?.reason == .notFound)
+    #expect(world.judged()?.payment == row.expected)
   }
 
-  @Test("A proof of another transaction is id_mismatch, unless the stated one is known or was not looked up yet")
-  func refutedName() {
-    for (isKnown, canLookUp, lookup, reason) in [
-      (true, true, nil, .familyShared), (false, false, nil, .idMismatch), (false, true, .notFound(), .idMismatch),
-      (false, true, nil, .notInReceipt),
-    ] as [(Bool, Bool, ProofState?, PaymentReason)] {
-      var scene = ShopFixture()
-      let order = scene.order { $0.transactionId = "T1" }
-      let own = scene.transaction("T2") { $0.ownership = .familyShared }
-      scene.signedProof(for: order, of: own)
-      if isKnown { scene.transaction("T1") { $0.ownership = .familyShared } }
-      scene.world.lookups["order"] = lookup
-      if !canLookUp { scene.world.rules.appsWithLookup = [] }
-      scene.delivery(of: order)
-      #expect(scene.world.audited().judgements["order"]?.verdict?.reason == reason)
-    }
-  }
+  static let proofs: [Case<String>] = [
+    Case("a proof that Apple does not know may contain another ID than the stated one", "unconfirmed never_checked") {
+      $0.order(stating: "T1", with: .init(.notFound()), .init(.rejected(.wrongBundle)))
+    },
+    Case("a proof of the stated ID that Apple does not know, beside a false one", "unpaid wrong_bundle") {
+      $0.order(stating: "T1", with: unknown, .init(.rejected(.wrongBundle)))
+    },
+    Case("a proof of the stated ID that Apple does not know", "unpaid not_found") {
+      $0.order(stating: "T1", with: unknown)
+    },
+    Case("a proof of another transaction, and the stated one is known", "unpaid family_shared") { scene in
+      scene.shared("T1")
+      scene.order(stating: "T1", with: .signed(scene.shared("T2")))
+    },
+    Case("a proof of another transaction, and the stated one cannot be looked up", "unpaid id_mismatch") { scene in
+      scene.world.rules.appsWithLookup = []
+      scene.order(stating: "T1", with: .signed(scene.shared("T2")))
+    },
+    Case("a proof of another transaction, and Apple does not know the stated one", "unpaid id_mismatch") {
+      $0.order(stating: "T1", with: .signed($0.shared("T2")), lookup: .notFound())
+    },
+    Case("a proof of another transaction, and the stated one was not looked up yet", "unconfirmed not_in_receipt") {
+      $0.order(stating: "T1", with: .signed($0.shared("T2")))
+    },
+    Case("a forged proof is a stronger reason than an unknown ID", "unpaid signature_invalid") {
+      $0.order(stating: "T1", with: .forged, lookup: .notFound())
+    },
+    Case("a malformed proof is a weaker reason than an unknown ID", "unpaid not_found") {
+      $0.order(stating: "T1", with: .unreadable, lookup: .notFound())
+    },
+    Case("an empty list is a weaker reason than an unknown ID", "unpaid not_found") {
+      $0.order(stating: "T1", with: .list(), lookup: .notFound())
+    },
+    Case("a forged proof and a confirmed ID, beside an unanswered receipt with that ID", "paid") { scene in
+      scene.transaction()
+      scene.order("other", by: "ann", stating: "T1", with: .unanswered)
+      scene.order(stating: "T1", with: .forged, lookup: .verified(nil))
+    },
+    Case("a forged proof and a confirmed ID, beside a verified receipt with that ID", "unpaid signature_invalid") {
+      $0.order("other", by: "ann", stating: "T1", with: .list($0.transaction()))
+      $0.order(stating: "T1", with: .forged, lookup: .verified(nil))
+    },
+    Case("a forged proof and a confirmed ID, beside the same person's verified receipt", "unpaid signature_invalid") {
+      $0.order("honest", stating: "unknown", with: .list($0.transaction()), lookup: .notFound())
+      $0.order(stating: "T1", with: .forged, lookup: .verified(nil))
+    },
+    Case("the owner has an open question", "unconfirmed awaiting_evidence") { $0.contested(.unanswered) },
+    Case("the owner has an open question, and a third order would own the purchase", "unpaid duplicate") { scene in
+      scene.contested(.unanswered)
+      scene.order("third", by: "cid", with: .list(scene.world.transactions[0])) { $0.createdAt = ordered + .minutes(1) }
+    },
+    Case("the owner's stated ID is unanswered", "unconfirmed awaiting_evidence") {
+      $0.stated(besideOwnerWith: .unanswered(.unreachable))
+    },
+    Case("Apple does not know the owner's stated ID", "unpaid duplicate") { $0.stated(besideOwnerWith: .notFound()) },
+    Case("the own proof of another order's purchase is unanswered", "unconfirmed unreachable") { scene in
+      scene.order("owner", by: "ann", with: .signed(scene.transaction()))
+      scene.order(by: "bob", hours: 1, with: signed(.unanswered(.unreachable), scene.world.transactions[0]))
+    },
+    Case("the own proof of another order's purchase is answered", "unpaid duplicate") { scene in
+      scene.order("owner", by: "ann", with: .signed(scene.transaction()))
+      scene.order(by: "bob", hours: 1, with: .signed(scene.world.transactions[0]))
+    },
+    Case("the look-up of another order's purchase is unanswered", "unconfirmed unreachable") { scene in
+      scene.order("owner", by: "ann", with: .signed(scene.transaction()))
+      scene.order(by: "bob", stating: "T1", hours: 1, lookup: .unanswered(.unreachable))
+    },
+    Case("the look-up of another order's purchase is answered", "unpaid duplicate") { scene in
+      scene.order("owner", by: "ann", with: .signed(scene.transaction()))
+      scene.order(by: "bob", stating: "T1", hours: 1, lookup: .verified(nil))
+    },
+  ]
 
-  @Test("An unanswered proof of a purchase that another order owns for now is no id_mismatch")
-  func unansweredProofOfAnotherID() {
-    for isAnswered in [true, false] {
-      var scene = ShopFixture()
-      let record = scene.transaction()
-      let payer = scene.order("payer") { $0.transactionId = "T1" }
-      scene.signedProof(for: payer, of: record)
-      scene.delivery("first", of: payer)
-      scene.receipt("open", for: payer, .unanswered(.unreachable)) { $0.state.unansweredSince = asOf }
-      let second = scene.order { ($0.transactionId, $0.createdAt) = ("7000", noon + .hours(1)) }
-      scene.world.lookups["order"] = .notFound()
-      scene.receipt("copy", for: second, .unanswered(.unreachable), containing: [record]) {
-        if isAnswered { $0.state = .verified(.signed) }
-        ($0.state.kind, $0.state.signedTransactionId) = (.signed, "T1")
-      }
-      scene.delivery(of: second)
-      #expect(scene.world.audited().judgements["order"]?.verdict?.name == "unconfirmed", "\(isAnswered)")
-    }
-  }
+  /// An old transaction receipt may contain a later period, and a suspected restore may be a purchase.
+  static let periods: [Case<String>] = [
+    Case("an unanswered old receipt of another product", "unconfirmed unreachable") { $0.period(.transaction) },
+    Case("an answered old receipt of another product", "unpaid product_mismatch") {
+      $0.period(.transaction, isAnswered: true)
+    },
+    Case("an unanswered signed transaction of another product", "unpaid product_mismatch") { $0.period(.signed) },
+    Case("an unanswered old receipt, and the order states a later period", "paid") {
+      $0.period(.transaction, stating: "T3")
+    },
+    Case("an answered old receipt, and the order states a later period", "paid") {
+      $0.period(.transaction, isAnswered: true, stating: "T3")
+    },
+    Case("a signed transaction, and the order states a later period", "paid") { $0.period(.signed, stating: "T3") },
+    Case("a suspected restore by an unanswered look-up", "unconfirmed unreachable") {
+      $0.restored()
+      $0.order(stating: "R", lookup: .unanswered(.unreachable))
+    },
+    Case("a suspected restore by Apple's answer", "unpaid restored") {
+      $0.restored()
+      $0.order(stating: "R", lookup: .verified(nil))
+    },
+    Case("a suspected restore by an unanswered old receipt", "unconfirmed unreachable") {
+      $0.order(stating: "R", with: signed(.unanswered(.unreachable), $0.restored(), as: .transaction))
+    },
+    Case("a suspected restore by a signed transaction", "unpaid restored") {
+      $0.order(stating: "R", with: signed(.unanswered(.unreachable), $0.restored()))
+    },
+  ]
 
-  @Test("An order with rejected proofs only yields to a verified proof, even of the same person")
-  func onlyRejectedProofs() {
-    var scene = ShopFixture()
-    let record = scene.transaction()
-    let forger = scene.order("forger") { $0.transactionId = "T1" }
-    scene.receipt("forged", for: forger, .rejected(.signatureInvalid))
-    scene.world.lookups["forger"] = .verified(nil)
-    let honest = scene.order("honest") { $0.transactionId = "unknown" }
-    scene.world.lookups["honest"] = .notFound()
-    scene.receipt("genuine", for: honest, .verified(.app), containing: [record])
-    let judgements = scene.world.audited().judgements
-    #expect(judgements["honest"]?.payment == "paid")
-    #expect(judgements["forger"]?.verdict?.reason == .signatureInvalid)
-  }
+  private static var unknown: ShopFixture.Proof { .init(.notFound()) { $0.state.signedTransactionId = "T1" } }
 
-  @Test("A duplicate is reported only if the order loses whatever the missing answers are")
-  func settledLoss() {
-    for hasThird in [true, false] {
-      var scene = ShopFixture()
-      let record = scene.transaction()
-      let owner = scene.order("owner", by: "ann") { $0.createdAt = noon }
-      scene.receipt("r1", for: owner, .verified(.app), containing: [record])
-      scene.receipt("r2", for: owner, .unanswered(.unreachable))
-      if hasThird {
-        let third = scene.order("third", by: "cid") { $0.createdAt = noon + .minutes(1) }
-        scene.receipt("r3", for: third, .verified(.app), containing: [record])
-      }
-      let loser = scene.order("loser", by: "bob") { $0.createdAt = noon + .minutes(2) }
-      scene.receipt("r4", for: loser, .verified(.app), containing: [record])
-      scene.delivery(of: loser)
-      let judgement = scene.world.audited().judgements["loser"]
-      #expect(judgement?.verdict == (hasThird ? .unpaid(.duplicate, record) : .unconfirmed(.awaitingEvidence)))
-      #expect((judgement?.findings.contains { $0.kind == .duplicateClaim }) == hasThird)
-    }
-  }
-
-  @Test("An owner whose stated ID is unanswered makes another order no duplicate")
-  func pendingStatedTransaction() {
-    for lookup in [ProofState.unanswered(.unreachable), .notFound()] {
-      var scene = ShopFixture()
-      let record = scene.transaction()
-      let owner = scene.order("owner", by: "ann") { $0.transactionId = "unknown" }
-      scene.world.lookups["owner"] = lookup
-      scene.receipt("r1", for: owner, .verified(.app), containing: [record])
-      let loser = scene.order("loser", by: "bob") { order in
-        order.transactionId = "T1"
-        order.createdAt = noon + .minutes(1)
-      }
-      scene.delivery(of: loser)
-      let isFinal = lookup.outcome == .notFound
-      let judgement = scene.world.audited().judgements["loser"]
-      #expect(judgement?.verdict == (isFinal ? .unpaid(.duplicate, record) : .unconfirmed(.awaitingEvidence)))
-    }
-  }
-
-  @Test("A contested sandbox purchase pays no order, and leaves a test user's order unconfirmed")
-  func contestedSandboxPurchase() {
-    for user in ["bob", "tester"] {
-      var scene = ShopFixture()
+  @Test("A contested sandbox purchase leaves a test user's order unconfirmed", arguments: ["bob", "tester"])
+  func contestedSandboxPurchase(user: String) {
+    let world = shop { scene in
       scene.world.rules.testUsers = ["tester"]
-      let record = scene.transaction { $0.environment = .sandbox }
-      let owner = scene.order("owner", by: "ann")
-      scene.receipt("r1", for: owner, .verified(.app), containing: [record])
-      scene.receipt("r2", for: owner, .unanswered(.unreachable))
-      let loser = scene.order("loser", by: user) { $0.createdAt = noon + .minutes(2) }
-      scene.receipt("r3", for: loser, .verified(.app), containing: [record])
-      scene.delivery(of: loser)
-      let judgement = scene.world.audited().judgements["loser"]
-      #expect(judgement?.disposition == (user == "tester" ? .unconfirmed : .deliveredNotPaid))
-      #expect((judgement?.findings.contains { $0.kind == .sandboxDelivered }) == (user != "tester"))
+      scene.delivery(of: scene.contested(.unanswered, by: user) { $0.environment = .sandbox })
     }
+    #expect(world.judged()?.disposition == (user == "tester" ? .unconfirmed : .deliveredNotPaid))
+    #expect((world.finding(.sandboxDelivered) != nil) == (user != "tester"))
   }
 
-  @Test("An ID that Apple confirms counts after a rejected proof until another order proves it")
-  func falseProofBesideOpenClaim() {
-    for isOpen in [true, false] {
-      var scene = ShopFixture()
-      let record = scene.transaction()
-      let other = scene.order("other", by: "ann") { $0.transactionId = "T1" }
-      if isOpen {
-        scene.receipt("r1", for: other, .unanswered(.unreachable))
-      } else {
-        scene.receipt("r1", for: other, .verified(.app), containing: [record])
-      }
-      let order = scene.order { $0.transactionId = "T1" }
-      scene.receipt("r2", for: order, .rejected(.signatureInvalid))
-      scene.world.lookups["order"] = .verified(nil)
-      let verdict = scene.world.audited().judgements["order"]?.verdict
-      #expect(verdict == (isOpen ? .paid(record) : .unpaid(.signatureInvalid, nil)))
-    }
-  }
-
-  @Test("A forged proof is a stronger reason than an unknown ID, a malformed proof a weaker one")
-  func notFoundBesideFalseProof() {
-    for (state, expected) in [
-      (ProofState.rejected(.signatureInvalid), PaymentReason.signatureInvalid), (.rejected(.malformed), .notFound),
-      (.verified(.app), .notFound),
-    ] {
-      var scene = ShopFixture()
-      let order = scene.order { $0.transactionId = "T1" }
-      scene.receipt(for: order, state)
-      scene.world.lookups["order"] = .notFound()
-      #expect(scene.world.audited().judgements["order"]?.verdict == .unpaid(expected, nil), "\(state)")
-    }
-  }
-
-  @Test("An unanswered old transaction receipt may contain a later period; a signed transaction may not")
-  func laterPeriods() {
-    for (kind, isAnswered, named, expected) in [
-      (.transaction, false, nil, "unconfirmed unreachable"), (.transaction, true, nil, "unpaid product_mismatch"),
-      (.signed, false, nil, "unpaid product_mismatch"), (.transaction, false, "T3", "paid"),
-      (.transaction, true, "T3", "paid"), (.signed, false, "T3", "paid"),
-    ] as [(ReceiptKind, Bool, Identifier?, String)] {
-      var scene = ShopFixture()
-      let record = scene.transaction { record in
-        record.productId = named == nil ? "another" : record.productId
-        record.expiresDate = asOf + .days(20)
-      }
-      let order = scene.order { $0.transactionId = named }
-      var state = isAnswered ? ProofState.verified(kind) : .unanswered(.unreachable)
-      (state.kind, state.signedTransactionId) = (kind, record.transactionId)
-      scene.receipt(for: order, state, containing: [record])
-      scene.delivery(of: order)
-      #expect(scene.world.audited().judgements["order"]?.payment == expected, "\(kind) \(isAnswered)")
-    }
-  }
-
-  @Test("A suspected restore is one after Apple's answer or a signed transaction")
-  func restoresUnlessApplesWord() {
-    let (open, answered) = (ProofState.unanswered(.unreachable), ProofState.verified(nil))
-    for (lookup, kind, expected) in [
-      (open, nil, "unconfirmed unreachable"), (answered, nil, "unpaid restored"),
-      (nil, .transaction, "unconfirmed unreachable"), (nil, .signed, "unpaid restored"),
-    ] as [(ProofState?, ReceiptKind?, String)] {
-      var scene = ShopFixture()
-      let restored = scene.transaction("R") { record in
-        record.originalTransactionId = "P"
-        record.originalPurchaseDate = asOf - .days(20)
-      }
-      let order = scene.order { $0.transactionId = "R" }
-      scene.world.lookups["order"] = lookup
-      if let kind {
-        var state = open
-        (state.kind, state.signedTransactionId) = (kind, "R")
-        scene.receipt(for: order, state, containing: [restored])
-      }
-      scene.delivery(of: order)
-      #expect(scene.world.audited().judgements["order"]?.payment == expected, "\(expected)")
-    }
-  }
-
-  @Test("A purchase that only forged proofs claim is an orphan once no look-up of its ID is open")
-  func namesOfFalseProofs() {
-    for (lookup, proof, isOrphan) in [
+  @Test(
+    "A purchase that only forged proofs claim is an orphan once no look-up of its ID is open",
+    arguments: [
       (.unanswered(.unreachable), .signatureInvalid, false), (.neverChecked, .malformed, false),
       (.notFound(), .signatureInvalid, true), (nil, .signatureInvalid, true), (nil, .malformed, false),
-    ] as [(ProofState?, PaymentReason, Bool)] {
-      for isContested in [false, true] {
-        var scene = ShopFixture()
+    ] as [(ProofState?, PaymentReason, Bool)])
+  func namesOfFalseProofs(lookup: ProofState?, proof: PaymentReason, isOrphan: Bool) {
+    for isContested in [false, true] {
+      let world = shop { scene in
         scene.transaction()
-        let order = scene.order { $0.transactionId = "T1" }
-        scene.receipt(for: order, .rejected(proof))
-        scene.world.lookups["order"] = lookup
-        if isContested {
-          let other = scene.order("other") { $0.transactionId = "T1" }
-          scene.receipt("r2", for: other, .rejected(.signatureInvalid))
-        }
-        #expect(scene.world.findingNames.contains("orphan_payment on T1") == isOrphan, "\(proof)")
+        scene.order(stating: "T1", with: .init(.rejected(proof)), lookup: lookup)
+        if isContested { scene.order("other", stating: "T1", with: .forged) }
       }
+      #expect((world.finding(.orphanPayment) != nil) == isOrphan)
     }
   }
 
-  @Test("A second payment is reported once Apple has stated that it was not refunded")
-  func secondPaymentOfAList() {
-    for (isAnswered, tells, isReported) in [(false, false, false), (false, true, true), (true, false, true)] {
-      var scene = ShopFixture()
-      let records = ["T1", "T2"].map { id in
-        scene.transaction(id) { $0.revocationStatedDate = tells ? $0.signedDate : nil }
-      }
-      let order = scene.order { $0.transactionId = "T1" }
-      scene.receipt(for: order, isAnswered ? .verified(.app) : .unanswered(.unreachable), containing: records)
-      scene.delivery(of: order)
-      #expect(scene.world.findingNames.contains("charged_twice on order") == isReported)
+  @Test(
+    "A second payment is reported once Apple has stated that it was not refunded",
+    arguments: [(false, false, false), (false, true, true), (true, false, true)])
+  func secondPaymentOfAList(isAnswered: Bool, isStated: Bool, isReported: Bool) {
+    let world = shop { scene in
+      let records = ["T1", "T2"].map { scene.transaction($0) { if !isStated { $0.revocationStatedDate = nil } } }
+      let state = isAnswered ? ProofState.verified(.app) : .unanswered(.unreachable)
+      scene.order(stating: "T1", with: .init(state, of: records), isServed: true)
     }
+    #expect((world.finding(.chargedTwice) != nil) == isReported)
   }
 
-  @Test("An unread receipt may contain another payment, so that a refunded order waits for it")
-  func refundBesideUnreadReceipts() throws {
-    for (state, isRefunded) in [
+  @Test(
+    "An unread receipt may contain another payment, so that a refunded order waits for it",
+    arguments: [
       (.unanswered(.unreachable), false), (.neverChecked, false), (.verified(.app), true),
       (.rejected(.signatureInvalid), true), (.review(.accountGone), true), (.review(.appleError), true),
       (.unanswered(.noRoots), true), (.review(.systemic), false),
-    ] as [(ProofState, Bool)] {
-      var scene = ShopFixture()
-      let order = scene.order()
-      let refunded = scene.transaction { $0.revocation = Revocation(date: noon + .hours(1)) }
-      scene.receipt(for: order, .verified(.app), containing: [refunded])
-      scene.receipt("further", for: order, state)
-      scene.delivery(of: order) { $0.deliveredAt = noon + .hours(2) }
-      let judgement = try #require(scene.world.audited().judgements["order"])
-      #expect((judgement.payment == "reversed") == isRefunded, "\(state)")
-      #expect(judgement.findings.contains { $0.kind == .deliveredAfterRefund } == isRefunded)
-      #expect(judgement.findings.contains { $0.action != .look } == isRefunded)
+    ] as [(ProofState, Bool)])
+  func refundBesideUnreadReceipts(state: ProofState, isRefunded: Bool) throws {
+    let world = shop { scene in
+      let refunded = scene.transaction { $0.revocation = Revocation(date: ordered + .hours(1)) }
+      let order = scene.order(with: .list(refunded), .init(state))
+      scene.delivery(of: order) { $0.deliveredAt = ordered + .hours(2) }
     }
+    let judgement = try #require(world.judged())
+    #expect((judgement.payment == "reversed") == isRefunded)
+    #expect(judgement.findings.contains { $0.kind == .deliveredAfterRefund } == isRefunded)
+    #expect(judgement.findings.contains { $0.action != .look } == isRefunded)
   }
 
-  @Test("A second payment may belong to another order of the person with an unread receipt")
-  func secondPaymentOfTwoOrders() {
-    for state in [ProofState.unanswered(.unreachable), .verified(.app)] {
-      var scene = ShopFixture()
-      scene.time = noon - .hours(1)
-      let first = scene.order("first")
-      let records = ["T1", "T2"].map { id in
-        scene.transaction(id) { $0.purchaseDate = id == "T1" ? noon - .hours(1) : noon }
-      }
-      scene.receipt("r1", for: first, state, containing: state.outcome == .verified ? [records[0]] : [])
-      scene.time = noon
-      let second = scene.order("second")
-      scene.receipt("r2", for: second, .verified(.app), containing: records)
-      for order in [first, second] { scene.delivery("of \(order.orderId)", of: order) }
-      let expected = state.outcome == .verified ? [] : ["stuck_unconfirmed on first"]
-      #expect(scene.world.findingNames == expected)
+  @Test(
+    "A second payment may belong to another order of the person with an unread receipt",
+    arguments: [(false, "stuck_unconfirmed on first"), (true, "nothing")])
+  func secondPaymentOfTwoOrders(isAnswered: Bool, expected: String) {
+    let row = Case("two orders", expected) { scene in
+      scene.time = ordered - .hours(1)
+      let records = scene.transactions(minutes: [0, 60])
+      scene.order("first", with: isAnswered ? .list(records[0]) : .unanswered, isServed: true)
+      scene.order("second", hours: 1, with: .init(.verified(.app), of: records), isServed: true)
     }
+    #expect(row.findings == expected)
   }
 
-  @Test("The extent of a refund that only receipts state is open while Apple may answer")
-  func refundOfAList() throws {
-    let kinds: Set<FindingKind> = [.refundedStillDelivered, .refundNotBooked, .partialRefund, .amountMismatch]
-    for (state, channel, token, payment) in [
+  @Test(
+    "The extent of a refund that only receipts state is open while Apple may answer",
+    arguments: [
       (.unanswered(.unreachable), .offline, .absent, "unconfirmed awaiting_evidence"),
       (.unanswered(.unreachable), .verifyReceipt, .stated(nil), "unconfirmed awaiting_evidence"),
       (.unanswered(.unreachable), .offline, .stated(nil), "reversed"),
       (.unanswered(.unreachable), .notification, .absent, "reversed"), (.verified(.app), .offline, .absent, "reversed"),
       (.review(.accountGone), .verifyReceipt, .absent, "reversed"),
-    ] as [(ProofState, EvidenceChannel, Statement<String?>, String)] {
-      for percentage in [nil, 30_000] as [Int32?] {
-        var scene = ShopFixture()
-        let record = scene.transaction { record in
-          record.revocation = Revocation(date: noon + .days(1), percentage: percentage)
-          (record.channel, record.appAccountToken, record.priceMilliunits) = (channel, token, 1)
+    ] as [(ProofState, EvidenceChannel, Statement<String?>, String)])
+  func refundOfAList(
+    state: ProofState, channel: EvidenceChannel, token: Statement<String?>, payment: String
+  ) throws {
+    let kinds: Set<FindingKind> = [.refundedStillDelivered, .refundNotBooked, .partialRefund, .amountMismatch]
+    for (percentage, expected) in [(nil, payment), (30_000, "paid")] as [(Int32?, String)] {
+      let world = shop { scene in
+        let record = scene.transaction {
+          $0.revocation = Revocation(date: ordered + .days(1), percentage: percentage)
+          ($0.channel, $0.appAccountToken, $0.priceMilliunits) = (channel, token, 1)
         }
-        let order = scene.order()
-        scene.receipt(for: order, state, containing: [record])
-        scene.delivery(of: order)
-        let judgement = try #require(scene.world.audited().judgements["order"])
-        let expected = percentage == nil ? payment : "paid"
-        #expect(judgement.payment == expected, "\(state) \(channel)")
-        #expect(kinds.isDisjoint(with: judgement.findings.map(\.kind)) == (expected == "unconfirmed awaiting_evidence"))
+        scene.order(with: .init(state, of: [record]), isServed: true)
       }
+      let judgement = try #require(world.judged())
+      #expect(judgement.payment == expected)
+      #expect(kinds.isDisjoint(with: judgement.findings.map(\.kind)) == (expected == "unconfirmed awaiting_evidence"))
     }
   }
 
-  @Test("A missing answer about another receipt, or a deleted account, hides no second payment")
-  func secondPaymentBesideOtherMissingAnswers() {
-    for (state, contained, isReported) in [
-      (.unanswered(.unreachable), ["T1"], true), (.review(.accountGone), ["T1", "T2"], true),
-      (.review(.contradiction), ["T1", "T2"], true), (.review(.systemic), ["T1", "T2"], true),
-    ] as [(ProofState, Set<Identifier>, Bool)] {
-      var scene = ShopFixture()
-      let records = ["T1", "T2"].map { id in scene.transaction(id) { $0.revocationStatedDate = nil } }
-      let order = scene.order { $0.transactionId = "T1" }
-      scene.receipt("told", for: order, .verified(.app), containing: records)
-      scene.receipt("open", for: order, state, containing: records.filter { contained.contains($0.transactionId) })
-      #expect(scene.world.findingNames.contains("charged_twice on order") == isReported, "\(state)")
+  @Test(
+    "A missing answer about another receipt, or a deleted account, hides no second payment",
+    arguments: [
+      (.unanswered(.unreachable), ["T1"]), (.review(.accountGone), ["T1", "T2"]),
+      (.review(.contradiction), ["T1", "T2"]), (.review(.systemic), ["T1", "T2"]),
+    ] as [(ProofState, Set<Identifier>)])
+  func secondPaymentBesideOtherMissingAnswers(state: ProofState, contained: Set<Identifier>) {
+    let world = shop { scene in
+      let records = ["T1", "T2"].map { scene.transaction($0) { $0.revocationStatedDate = nil } }
+      scene.order(
+        stating: "T1", with: .init(.verified(.app), of: records),
+        .init(state, of: records.filter { contained.contains($0.transactionId) }))
     }
-    for (reason, isReported) in [(.accountGone, true), (.contradiction, true), (.systemic, false)]
-      as [(PaymentReason, Bool)]
-    {
-      var scene = ShopFixture()
+    #expect(world.finding(.chargedTwice) != nil)
+  }
+
+  @Test(
+    "A payment in a receipt under review is an orphan, unless the refusal is systemic",
+    arguments: [(PaymentReason.accountGone, true), (.contradiction, true), (.systemic, false)])
+  func orphansUnderReview(reason: PaymentReason, isReported: Bool) {
+    let world = shop { scene in
       let record = scene.transaction { $0.revocationStatedDate = nil }
       scene.receipt(for: nil, .review(reason), containing: [record])
-      #expect(scene.world.findingNames.contains("orphan_payment on T1") == isReported, "\(reason)")
     }
+    #expect((world.finding(.orphanPayment) != nil) == isReported)
   }
 
-  @Test("An order is a duplicate only after an answer about its own proof or stated ID")
-  func unansweredDuplicate() {
-    for (isNamed, isAnswered) in [(false, false), (false, true), (true, false), (true, true)] {
-      var scene = ShopFixture()
+  @Test("A copy of a proof whose owner has an open question is no id_mismatch", arguments: [true, false])
+  func copyOfAnOpenProof(isAnswered: Bool) {
+    let world = shop { scene in
       let record = scene.transaction()
-      scene.signedProof("first", for: scene.order("owner", by: "ann"), of: record)
-      let later = scene.order("later", by: "bob") { order in
-        order.createdAt = noon + .minutes(1)
-        if isNamed { order.transactionId = "T1" }
-      }
-      if isNamed {
-        scene.world.lookups["later"] = isAnswered ? .verified(nil) : .unanswered(.unreachable)
-      } else {
-        scene.signedProof("second", for: later, of: record)
-        if !isAnswered {
-          var state = ProofState.unanswered(.unreachable)
-          (state.kind, state.signedTransactionId) = (.signed, "T1")
-          scene.world.receipts[1].state = state
-        }
-      }
-      scene.delivery(of: later)
-      let judgement = scene.world.audited().judgements["later"]
-      #expect(
-        judgement?.verdict == (isAnswered ? .unpaid(.duplicate, record) : .unconfirmed(.unreachable)),
-        "named \(isNamed), answered \(isAnswered)")
+      let payer = scene.order("payer", stating: "T1", with: .signed(record), isServed: true)
+      scene.receipt("open", for: payer, .unanswered(.unreachable)) { $0.state.unansweredSince = asOf }
+      let state = isAnswered ? ProofState.verified(.signed) : .unanswered(.unreachable)
+      scene.order(stating: "7000", hours: 1, with: signed(state, record), lookup: .notFound(), isServed: true)
     }
+    #expect(world.judged()?.verdict?.name == "unconfirmed")
   }
 
-  @Test("A finding is as old as the oldest answer that it rests on")
-  func ageOfEvidence() throws {
-    var scene = ShopFixture()
-    let record = scene.transaction { $0.checkedAt = asOf }
-    let order = scene.order { $0.transactionId = "T1" }
-    scene.signedProof(for: order, of: record)
-    for (answered, expected) in [
-      (asOf, asOf), (asOf - .days(3), asOf - .days(3)), (nil, nil),
-    ]
-      as [(Instant?, Instant?)]
-    {
-      scene.world.receipts[0].state.answeredAt = answered
-      let finding = try #require(scene.world.audited().findings.first { $0.kind == .paidNotDelivered })
-      #expect(finding.evidenceCheckedAt == expected)
+  @Test(
+    "A finding is as old as the oldest answer that it rests on", arguments: [asOf, asOf - .days(3), nil] as [Instant?])
+  func ageOfEvidence(answered: Instant?) throws {
+    let world = shop { scene in
+      let record = scene.transaction { $0.checkedAt = asOf }
+      scene.order(
+        stating: "T1",
+        with: .init(.verified(.signed, id: "T1"), of: [record]) { $0.state.answeredAt = answered })
     }
+    let finding = try #require(world.finding(.paidNotDelivered))
+    #expect(finding.evidenceCheckedAt == answered)
   }
 
-  @Test("A purchase on an unanswered list is an orphan once Apple has stated that it was not refunded")
-  func orphansOfLists() {
-    for (kind, isAnswered, tells, isReported) in [
+  @Test(
+    "A purchase on an unanswered list is an orphan once Apple has stated that it was not refunded",
+    arguments: [
       (.app, false, false, false), (.transaction, false, false, false), (.signed, false, false, true),
       (.app, true, false, true), (.app, false, true, true),
-    ] as [(ReceiptKind, Bool, Bool, Bool)] {
-      var scene = ShopFixture()
-      let record = scene.transaction { $0.revocationStatedDate = tells ? $0.signedDate : nil }
-      var state = isAnswered ? ProofState.verified(kind) : .unanswered(.unreachable)
-      state.kind = kind
-      scene.receipt(for: nil, state, containing: [record])
-      #expect(scene.world.findingNames.contains("orphan_payment on T1") == isReported, "\(kind)")
+    ] as [(ReceiptKind, Bool, Bool, Bool)])
+  func orphansOfLists(kind: ReceiptKind, isAnswered: Bool, isStated: Bool, isReported: Bool) {
+    let world = shop { scene in
+      let record = scene.transaction { if !isStated { $0.revocationStatedDate = nil } }
+      let state = isAnswered ? ProofState.verified(kind) : .unanswered(.unreachable)
+      scene.receipt(for: nil, state, containing: [record]) { $0.state.kind = kind }
     }
+    #expect((world.finding(.orphanPayment) != nil) == isReported)
+  }
+}
+
+/// A proof in the given state that contains one transaction.
+private func signed(
+  _ state: ProofState, _ record: TransactionRecord, as kind: ReceiptKind = .signed
+) -> ShopFixture.Proof {
+  .init(state, of: [record]) { ($0.state.kind, $0.state.signedTransactionId) = (kind, record.transactionId) }
+}
+
+extension ShopFixture {
+  @discardableResult
+  fileprivate mutating func shared(_ id: String) -> TransactionRecord {
+    transaction(id) { $0.ownership = .familyShared }
+  }
+
+  /// An order for the purchase that another order with a further receipt owns for now.
+  @discardableResult
+  fileprivate mutating func contested(
+    _ further: Proof, by user: String = "bob", _ change: (inout TransactionRecord) -> Void = { _ in }
+  ) -> Order {
+    let record = transaction("T1", change)
+    order("owner", by: "ann", with: .list(record), further)
+    return order(by: user, with: .list(record)) { $0.createdAt = $0.createdAt + .minutes(2) }
+  }
+
+  /// An order that states the purchase of an owner with another stated ID, which was looked up.
+  fileprivate mutating func stated(besideOwnerWith lookup: ProofState) {
+    order("owner", by: "ann", stating: "unknown", with: .list(transaction()), lookup: lookup)
+    order(by: "bob", stating: "T1") { $0.createdAt = $0.createdAt + .minutes(1) }
+  }
+
+  /// An order with one proof, of another product unless it states an ID.
+  fileprivate mutating func period(_ kind: ReceiptKind, isAnswered: Bool = false, stating id: Identifier? = nil) {
+    let record = transaction { record in
+      record.expiresDate = Self.asOf + .days(20)
+      if id == nil { record.productId = "another" }
+    }
+    order(stating: id, with: signed(isAnswered ? .verified(kind) : .unanswered(.unreachable), record, as: kind))
+  }
+
+  @discardableResult
+  fileprivate mutating func restored() -> TransactionRecord {
+    transaction("R") { ($0.originalTransactionId, $0.originalPurchaseDate) = ("P", Self.asOf - .days(20)) }
   }
 }

@@ -118,9 +118,7 @@ import Testing
       }
       scene.order("order", by: "ann", hours: 30 * 24, with: .signed(renewal))
     },
-    Case("a renewal on a list is no link", ",") {
-      $0.order("order", by: "ann", with: .list($0.periods(2)[1]))
-    },
+    Case("a renewal on a list is no link", ",") { $0.order("order", by: "ann", with: .list($0.periods(2)[1])) },
     Case("a renewal on a list is a link beside a stated ID that Apple does not know", ",order") {
       $0.order(by: "ann", stating: "7000", with: .list($0.periods(2)[1]), lookup: .notFound())
     },

@@ -12,89 +12,88 @@ import Testing
     #expect(owners.joined(separator: ",") == row.expected)
   }
 
+  /// A row in whose world T1 has the account token A1.
+  private static func row(_ name: String, _ owner: String, _ build: (inout ShopFixture) -> Void) -> Case<String> {
+    Case(name, owner) { scene in
+      scene.transaction { $0.appAccountToken = .stated("A1") }
+      build(&scene)
+    }
+  }
+
   static let rows: [Case<String>] = [
-    Case("another token, without other claimants", "only") {
-      $0.proven("only", by: "stranger", names: true, token: "b2")
+    row("another token, without other claimants", "only") {
+      $0.order("only", by: "stranger", stating: "T1", with: .list($0.payment)) { $0.appAccountToken = "b2" }
     },
-    Case("a forged proof gives a stated ID no claim", "payer") { scene in
-      scene.named("forger", by: "thief", hours: -1, proof: .rejected(.signatureInvalid))
-      scene.named("payer", by: "payer", hours: 0)
+    row("a forged proof gives a stated ID no claim", "payer") { scene in
+      scene.order("forger", by: "thief", stating: "T1", hours: -1, with: .forged)
+      scene.order("payer", by: "payer", stating: "T1")
     },
-    Case("a forged proof gives no claim, even without other claimants", "") {
-      $0.named("forger", by: "thief", hours: -1, proof: .rejected(.signatureInvalid))
+    row("a forged proof gives no claim, even without other claimants", "") {
+      $0.order("forger", by: "thief", stating: "T1", hours: -1, with: .forged)
     },
-    Case("a forged proof, and Apple confirms the stated ID", "forger") { scene in
-      scene.named("forger", by: "thief", hours: -1, proof: .rejected(.signatureInvalid))
-      scene.world.lookups["forger"] = .verified(nil)
+    row("a forged proof, and Apple confirms the stated ID", "forger") {
+      $0.order("forger", by: "thief", stating: "T1", hours: -1, with: .forged, lookup: .verified(nil))
     },
-    Case("a forged proof and a confirmed ID, beside a verified receipt", "payer") { scene in
-      scene.named("forger", by: "thief", hours: -1, proof: .rejected(.signatureInvalid))
-      scene.world.lookups["forger"] = .verified(nil)
-      scene.proven("payer", by: "payer", names: false)
+    row("a forged proof and a confirmed ID, beside a verified receipt", "payer") { scene in
+      scene.order("forger", by: "thief", stating: "T1", hours: -1, with: .forged, lookup: .verified(nil))
+      scene.order("payer", by: "payer", with: .list(scene.payment))
     },
     Case("a forged proof and a confirmed ID, beside a verified proof of another ID of the purchase", "payer") { scene in
-      let periods = ["T1", "T2"].map { scene.period($0) }
-      scene.named("forger", by: "thief", hours: 0, proof: .rejected(.signatureInvalid))
-      scene.world.lookups["forger"] = .verified(nil)
-      let time = scene.time
-      scene.order("payer", by: "payer", with: .signed(periods[1])) { $0.createdAt = time - .days(5) }
+      let periods = ["T1", "T2"].map { id in
+        scene.transaction(id) {
+          ($0.originalTransactionId, $0.webOrderLineItemId, $0.expiresDate) = ("T1", "W1", asOf + .days(9))
+        }
+      }
+      scene.order("forger", by: "thief", stating: "T1", with: .forged, lookup: .verified(nil))
+      scene.order("payer", by: "payer", hours: -5 * 24, with: .signed(periods[1]))
     },
-    Case("an unreadable payload is no worse than none: the nearer order", "damaged") { scene in
-      scene.named("damaged", by: "payer", hours: 0, proof: .rejected(.malformed))
-      scene.world.lookups["damaged"] = .verified(nil)
-      scene.named("late", by: "thief", hours: 1)
+    row("an unreadable payload is no worse than none: the nearer order", "damaged") { scene in
+      scene.order("damaged", by: "payer", stating: "T1", with: .unreadable, lookup: .verified(nil))
+      scene.order("late", by: "thief", stating: "T1", hours: 1)
     },
-    Case("an unreadable payload with the token before another token", "damaged") { scene in
-      scene.named("damaged", by: "payer", hours: 0, token: "a1", proof: .rejected(.malformed))
-      scene.world.lookups["damaged"] = .verified(nil)
-      scene.named("early", by: "thief", hours: -1, token: "b2")
+    row("an unreadable payload with the token before another token", "damaged") { scene in
+      scene.order("damaged", by: "payer", stating: "T1", with: .unreadable, lookup: .verified(nil)) {
+        $0.appAccountToken = "a1"
+      }
+      scene.order("early", by: "thief", stating: "T1", hours: -1) { $0.appAccountToken = "b2" }
     },
-    Case("after a rejected proof a stated ID is no link beside a verified proof", "proven") { scene in
-      scene.named("damaged", by: "thief", hours: -1, proof: .rejected(.malformed))
-      scene.world.lookups["damaged"] = .verified(nil)
-      scene.proven("proven", by: "payer", names: false)
+    row("after a rejected proof a stated ID is no link beside a verified proof", "proven") { scene in
+      scene.order("damaged", by: "thief", stating: "T1", hours: -1, with: .unreadable, lookup: .verified(nil))
+      scene.order("proven", by: "payer", with: .list(scene.payment))
     },
-    Case("after a rejected proof the account token is a link", "damaged") { scene in
-      scene.named("damaged", by: "payer", hours: -1, token: "a1", proof: .rejected(.malformed))
-      scene.world.lookups["damaged"] = .verified(nil)
-      scene.proven("proven", by: "payer", names: false)
+    row("after a rejected proof the account token is a link", "damaged") { scene in
+      scene.order("damaged", by: "payer", stating: "T1", hours: -1, with: .unreadable, lookup: .verified(nil)) {
+        $0.appAccountToken = "a1"
+      }
+      scene.order("proven", by: "payer", with: .list(scene.payment))
     },
-    Case("a proof of another app and a stated ID, beside a verified receipt", "payer") { scene in
-      scene.named("foreign", by: "thief", hours: -1, proof: .verified(.app))
-      scene.proven("payer", by: "payer", names: true)
+    row("a proof of another app and a stated ID, beside a verified receipt", "payer") { scene in
+      scene.order("foreign", by: "thief", stating: "T1", hours: -1, with: .empty(otherApp))
+      scene.order("payer", by: "payer", stating: "T1", with: .list(scene.payment))
     },
   ]
 
-  @Test("An order with a forged proof is reported for its proof, not as a duplicate")
-  func forger() {
-    var scene = ShopFixture()
-    scene.named("forger", by: "thief", hours: -1, proof: .rejected(.signatureInvalid))
-    scene.world.lookups["forger"] = .verified(nil)
-    scene.delivery("d1", of: scene.proven("payer", by: "payer", names: true))
-    let world = scene.world
-    #expect(world.findingNames == ["signature_invalid on forger", "status_mismatch on forger"])
-    #expect(world.audited().judgements["forger"]?.payment == "unpaid signature_invalid")
-    #expect(world.audited().judgements["payer"]?.payment == "paid")
-  }
-
-  @Test("An order with junk and the ID of another order's payment is unconfirmed")
-  func junk() {
-    var scene = ShopFixture()
-    scene.named("junk", by: "thief", hours: -1, proof: .rejected(.malformed))
-    scene.world.lookups["junk"] = .verified(nil)
-    scene.proven("payer", by: "payer", names: true)
-    #expect(scene.world.audited().judgements["junk"]?.payment == "unconfirmed unreadable")
+  @Test(
+    "An order with a rejected proof and the ID of another order's payment is no duplicate",
+    arguments: [(false, "unpaid signature_invalid"), (true, "unconfirmed unreadable")])
+  func rejectedBesidePayer(isUnreadable: Bool, payment: String) {
+    let world = Self.row("a rejected proof", "payer") { scene in
+      scene.order(
+        by: "thief", stating: "T1", hours: -1, with: isUnreadable ? .unreadable : .forged, lookup: .verified(nil))
+      scene.order("payer", by: "payer", stating: "T1", with: .list(scene.payment), isServed: true)
+    }.scene.world
+    #expect(world.judged()?.payment == payment && world.judged("payer")?.payment == "paid")
+    #expect(world.finding(.duplicateClaim) == nil)
   }
 
   @Test("A purchase and its restore are one payment")
   func restoreOfOwned() {
-    var scene = ShopFixture()
-    scene.paidOrder()
-    let restored = scene.transaction("T2") { $0.originalTransactionId = "T1" }
-    scene.signedProof(for: scene.order("again") { $0.transactionId = "T2" }, of: restored)
-    let judgements = scene.world.audited().judgements
-    #expect(judgements["again"]?.payment == "paid", "it has a verified proof")
-    #expect(judgements["order"]?.payment == "unpaid duplicate")
+    let world = shop { scene in
+      scene.paidOrder()
+      scene.order("again", stating: "T2", with: .signed(scene.transaction("T2") { $0.originalTransactionId = "T1" }))
+    }
+    #expect(world.judged("again")?.payment == "paid", "it has a verified proof")
+    #expect(world.judged()?.payment == "unpaid duplicate")
   }
 
   @Test("Aliases form persons in any order")
@@ -110,51 +109,5 @@ import Testing
 }
 
 extension ShopFixture {
-  /// A subscription period, which has one purchase whatever its ID.
-  fileprivate mutating func period(_ id: String) -> TransactionRecord {
-    transaction(id) { record in
-      (record.originalTransactionId, record.webOrderLineItemId) = ("T1", "W1")
-      record.expiresDate = ShopFixture.asOf + .days(9)
-    }
-  }
-
-  /// T1, with the account token A1.
-  fileprivate var record: TransactionRecord {
-    mutating get {
-      if let known = world.transactions.first(where: { $0.transactionId == "T1" }) { return known }
-      return transaction { $0.appAccountToken = .stated("A1") }
-    }
-  }
-
-  /// An order that states T1.
-  @discardableResult
-  fileprivate mutating func named(
-    _ text: String, by user: String, hours: Int64, token: String? = nil, proof: ProofState? = nil
-  ) -> TransactionRecord {
-    let record = self.record
-    let time = self.time
-    let order = order(text, by: user) { order in
-      order.transactionId = "T1"
-      order.appAccountToken = token
-      order.createdAt = time + .hours(hours)
-    }
-    if let proof {
-      receipt("proof of " + text, for: order, proof) { receipt in
-        if proof.outcome == .verified { receipt.state.bundleId = otherApp }
-      }
-    }
-    return record
-  }
-
-  /// An order whose own receipt contains T1.
-  @discardableResult
-  fileprivate mutating func proven(_ text: String, by user: String, names: Bool, token: String? = nil) -> Order {
-    let record = self.record
-    let made = order(text, by: user) { order in
-      order.transactionId = names ? "T1" : nil
-      order.appAccountToken = token
-    }
-    receipt("proof of " + text, for: made, .verified(.app), containing: [record])
-    return made
-  }
+  fileprivate var payment: TransactionRecord { world.transactions[0] }
 }

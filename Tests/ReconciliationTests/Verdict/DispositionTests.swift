@@ -85,52 +85,9 @@ import Testing
     Case("a delivery row that breaks the contract does not count", .paidNotDelivered) {
       $0.sale(goods: { $0.defect = "quantity below 1" })
     },
-    Case("a sandbox purchase by a test user", .sandbox) { scene in
-      scene.world.rules.testUsers = ["user"]
-      scene.sale(bought: { $0.environment = .sandbox })
-    },
-    Case("a sandbox purchase by a test user, nothing delivered", .sandbox) { scene in
-      scene.world.rules.testUsers = ["user"]
-      scene.paidOrder(transaction: { $0.environment = .sandbox })
-    },
-    Case("family access in the sandbox by a test user", .sandbox) { scene in
-      scene.world.rules.testUsers = ["user"]
-      scene.sale(bought: sharedInSandbox)
-    },
     Case("family access in the sandbox by another user", .void) { scene in
       scene.world.rules.testUsers = ["somebody"]
       scene.sale(bought: sharedInSandbox)
-    },
-    Case("a restore in the sandbox by a test user", .sandbox) { scene in
-      scene.world.rules.testUsers = ["user"]
-      scene.sale(bought: {
-        ($0.environment, $0.originalTransactionId, $0.originalPurchaseDate) = (.sandbox, "T0", asOf - .days(90))
-      })
-    },
-    Case("another product in the sandbox by a test user", .sandbox) { scene in
-      scene.world.rules.testUsers = ["user"]
-      scene.sale({ $0.productId = "gems.500" }, bought: { $0.environment = .sandbox })
-    },
-    Case("another app in the sandbox by a test user", .sandbox) { scene in
-      scene.world.rules.testUsers = ["user"]
-      scene.sale(bought: { ($0.environment, $0.bundleId) = (.sandbox, ShopFixture.otherBundle) })
-    },
-    Case("a sandbox purchase that another order owns, by a test user", .sandbox) { scene in
-      scene.world.rules.testUsers = ["user"]
-      let record = scene.transaction { $0.environment = .sandbox }
-      let owner = scene.order("owner")
-      let order = scene.order { $0.createdAt = asOf - .days(1) }
-      scene.signedProof("r1", for: owner, of: record)
-      scene.signedProof("r2", for: order, of: record)
-      scene.delivery(of: order)
-    },
-    Case("a production purchase by a test user", .settled) { scene in
-      scene.world.rules.testUsers = ["user"]
-      scene.sale()
-    },
-    Case("an order without a proof by a test user", .deliveredNotPaid) { scene in
-      scene.world.rules.testUsers = ["user"]
-      scene.order(isServed: true)
     },
     Case("a sandbox purchase by another user, delivered", .deliveredNotPaid) { scene in
       scene.world.rules.testUsers = ["somebody"]
@@ -139,14 +96,47 @@ import Testing
     Case("a sandbox purchase by another user, nothing delivered", .void) {
       $0.paidOrder(transaction: { $0.environment = .sandbox })
     },
-    Case("a purchase in Xcode is never sandbox", .deliveredNotPaid) { scene in
-      scene.world.rules.testUsers = ["user"]
-      scene.sale(bought: { $0.environment = .xcode })
-    },
     Case("family access is void although goods were delivered", .void) {
       $0.sale(bought: { $0.ownership = .familyShared })
     },
     Case("an order without proofs and goods", .void) { $0.order() },
+  ]
+
+  @Test(arguments: testUserRows)
+  func dispositionOfATestUsersOrder(row: Case<Disposition>) {
+    var world = row.scene.world
+    world.rules.testUsers = ["user"]
+    #expect(world.judged()?.disposition == row.expected)
+  }
+
+  static let testUserRows: [Case<Disposition>] = [
+    Case("a sandbox purchase by a test user", .sandbox) { $0.sale(bought: { $0.environment = .sandbox }) },
+    Case("a sandbox purchase by a test user, nothing delivered", .sandbox) {
+      $0.paidOrder(transaction: { $0.environment = .sandbox })
+    },
+    Case("family access in the sandbox by a test user", .sandbox) { $0.sale(bought: sharedInSandbox) },
+    Case("a restore in the sandbox by a test user", .sandbox) { scene in
+      scene.sale(bought: {
+        ($0.environment, $0.originalTransactionId, $0.originalPurchaseDate) = (.sandbox, "T0", asOf - .days(90))
+      })
+    },
+    Case("another product in the sandbox by a test user", .sandbox) {
+      $0.sale({ $0.productId = "gems.500" }, bought: { $0.environment = .sandbox })
+    },
+    Case("another app in the sandbox by a test user", .sandbox) {
+      $0.sale(bought: { ($0.environment, $0.bundleId) = (.sandbox, ShopFixture.otherBundle) })
+    },
+    Case("a sandbox purchase that another order owns, by a test user", .sandbox) { scene in
+      let record = scene.transaction { $0.environment = .sandbox }
+      let owner = scene.order("owner")
+      let order = scene.order { $0.createdAt = asOf - .days(1) }
+      scene.signedProof("r1", for: owner, of: record)
+      scene.signedProof("r2", for: order, of: record)
+      scene.delivery(of: order)
+    },
+    Case("a production purchase by a test user", .settled) { $0.sale() },
+    Case("an order without a proof by a test user", .deliveredNotPaid) { $0.order(isServed: true) },
+    Case("a purchase in Xcode is never sandbox", .deliveredNotPaid) { $0.sale(bought: { $0.environment = .xcode }) },
   ]
 
   private static func sharedInSandbox(_ record: inout TransactionRecord) {

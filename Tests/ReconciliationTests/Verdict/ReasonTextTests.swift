@@ -3,7 +3,7 @@ import Testing
 
 @testable import SampleWorlds
 
-/// Reasons why rules do not apply, and strict orderings.
+/// Reasons why rules do not apply.
 @Suite struct ReasonTextTests {
   private static let declined: [(kind: FindingKind, expected: Case<String>)] = [
     (.quantityMismatch, Case("the same quantity", "Ordered and charged 1.") { $0.paidOrder() }),
@@ -74,18 +74,5 @@ import Testing
     let order = scene.order()
     let claimant = Claimant(order: order, proven: VerifiedTransactions([record]))
     #expect(claimant.explanationOfUnstatedClaim(record, rules: scene.world.rules).hasSuffix("."))
-  }
-
-  @Test func orderingsAreStrict() {
-    let keys = [AppleEnvironment.production, .sandbox].map { TransactionKey(environment: $0, transactionId: "1") }
-    for key in keys { #expect(!(key < key)) }
-    #expect(keys[0] < keys[1] && !(keys[1] < keys[0]))
-    #expect(!(AppleEnvironment.production < .production) && AppleEnvironment.production < .sandbox)
-    #expect(!(Severity.major < .major) && Severity.critical < .major && Severity.major < .minor)
-    let kinds: [Subject.Kind] = [.order, .delivery, .receipt, .transaction, .productWeek]
-    for (first, second) in zip(kinds, kinds.dropFirst()) {
-      // Subjects with the same ID.
-      #expect(Subject(first, "1") < Subject(second, "1") && !(Subject(second, "1") < Subject(first, "1")))
-    }
   }
 }

@@ -236,20 +236,6 @@ import Testing
     #expect(totals.amountByDisposition[Disposition.deliveredNotPaid.index].sorted.map(\.minorUnits) == [100])
   }
 
-  @Test("A sum beyond 64 bits does not change the other sums of its line")
-  func longSums() {
-    var sums: [Int128] = Array(repeating: 0, count: Totals.Line().sums.count)
-    sums[6] = 4 * Int128(Int64.max)
-    sums[7] = -1
-    var next = sums.makeIterator()
-    let long = Totals.Line(orders: 5) { next.next() ?? 0 }
-    #expect(long.sums == sums)
-    var both = Totals.Line()
-    both.add(long)
-    both.add(long)
-    #expect(both.sums == sums.map { 2 * $0 } && both.orders == 10)
-  }
-
   /// Runs a check over the block's worlds.
   private func forEachWorld(_ block: UInt64, _ check: (RandomWorld, inout SeededGenerator) -> Void) {
     var generator = SeededGenerator(seed: block)
