@@ -1,5 +1,4 @@
 import Foundation
-import Logging
 import Postgres
 import Reconciliation
 import Reporting
@@ -34,11 +33,8 @@ extension CrowdedShop {
   static func outcome(
     _ settings: Settings, _ asOf: Instant, _ folder: String, reach: SnapshotScope? = nil, pieces: String? = nil
   ) async throws -> AuditOutcome {
-    let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
-    var plan = AuditPlan(
-      rules: settings.rules(asOf: asOf),
-      period: try Period(since: "2026-01-01", until: "2026-12-31", in: settings.timeZone), selection: Selection(),
-      staleAfter: settings.staleAfter, refundWindow: settings.refundWindow)
+    var plan = try PartsTests.plan(settings)
+    plan.rules = settings.rules(asOf: asOf)
     plan.parts = pieces
     let record = RunRecord(
       runId: UUID().uuidString.lowercased(), command: "run", asOf: asOf, period: plan.period,
@@ -48,7 +44,7 @@ extension CrowdedShop {
     await session.close()
     var audit = Audit(
       settings: settings, plan: plan, faults: [:], stop: StopSignal(),
-      progress: WorkProgress(logger: logger, isQuiet: true))
+      progress: PartsTests.quiet)
     audit.reach = reach
     return try await withBlockingThread { [audit] scope in
       try audit.report(scope, destination: .exact(folder), saving: record) { _, _ in }
@@ -73,4 +69,30 @@ extension CrowdedShop {
     let kept = rows.first.map { header in header.indices.filter { !history.contains(header[$0]) } } ?? []
     return rows.map { row in kept.map { row[$0] } }
   }
+}
+
+extension Selection {
+  static func narrowed(_ change: (inout Selection) -> Void) -> Selection {
+    var selection = Selection()
+    change(&selection)
+    return selection
+  }
+}
+
+/// Runs a script in a database.
+func execute(_ url: String, _ script: String) async throws {
+  try await execute(url, script)
+}
+
+final class TemporaryFolder: Sendable {
+  private let url: URL
+
+  init() throws {
+    url = FileManager.default.temporaryDirectory.appendingPathComponent("night-audit-\(UUID().uuidString)")
+    try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
+  }
+
+  deinit { try? FileManager.default.removeItem(at: url) }
+
+  func path(_ name: String) -> String { url.appendingPathComponent(name).path }
 }

@@ -120,17 +120,48 @@ extension CrowdedShop {
 
 extension CrowdedShop {
   /// A user orders a product again and states its restore: one purchase with two IDs.
-  static let restorer = """
+  static let restorer = buyer(
+    "restorer", of: "gold", orders: "'order-7r' || number", transactions: "'t' || number || '-sale'",
+    original: "'t1-sale'"
+  )
+
+  static let buyerOfTwo = buyer(
+    "buyer of two", of: "gems", orders: "'order-8' || number", transactions: "'buyer-' || number")
+
+  /// Two orders that state their transactions, bought a microsecond apart.
+  private static func buyer(
+    _ user: String, of product: String, orders: String, transactions: String, original: String = "transaction_id"
+  ) -> String {
+    """
     INSERT INTO sales.orders (order_id, user_id, product_id, quantity, amount, currency, status, transaction_id, created_at,
         updated_at)
-      SELECT 'order-7r' || number, 'restorer', 'gold', 1, 9.90, 'USD', 'verified', 't' || number || '-sale', bought, bought
+      SELECT \(orders), '\(user)', '\(product)', 1, 9.90, 'USD', 'verified', \(transactions), bought, bought
       FROM (SELECT number, timestamptz 'epoch' + (\((asOf - .days(2)).microseconds) + number)
         * interval '1 microsecond' AS bought FROM generate_series(1, 2) number) two;
     INSERT INTO night_audit.transactions (environment, transaction_id, original_transaction_id, bundle_id, product_id,
         quantity, purchased_at, revocation_told_at, tells_account_token, is_contradictory, channel, signed_at, checked_at)
-      SELECT 'Production', transaction_id, 't1-sale', '\(bundle)', product_id, 1, created_at, created_at, false, false,
+      SELECT 'Production', transaction_id, \(original), '\(bundle)', product_id, 1, created_at, created_at, false, false,
         'serverApi', created_at, created_at
-      FROM sales.orders WHERE user_id = 'restorer';
+      FROM sales.orders WHERE user_id = '\(user)';
+    """
+  }
+
+  /// Orders and receipts without an ID, a repeated order, and a catalogue.
+  static let brokenRows = """
+    CREATE VIEW sales.products AS SELECT 'gems' AS product_id, 'Non-Consumable' AS type, NULL::text AS name,
+      NULL::timestamptz AS sold_from, NULL::timestamptz AS sold_until;
+    \(repeatedDeliveries)
+    ALTER TABLE sales.orders DROP CONSTRAINT orders_pkey, ALTER order_id DROP NOT NULL;
+    INSERT INTO sales.orders (SELECT v.order_id, v.user_id, bundle_id, product_id, quantity, amount, currency, status, NULL,
+      NULL, created_at, NULL, updated_at FROM sales.orders o,
+      (VALUES (NULL, 'b'), ('', 'c'), (NULL, 'a long one')) AS v (order_id, user_id) WHERE o.order_id = 'order-7');
+    INSERT INTO sales.orders SELECT * FROM sales.orders WHERE order_id = 'order-30';
+    ALTER TABLE sales.receipts DROP CONSTRAINT receipts_pkey, ALTER receipt_id DROP NOT NULL;
+    INSERT INTO sales.receipts (receipt_id, order_id, user_id, payload, status, received_at) (SELECT v.receipt_id,
+      v.order_id, 'u', 'x', 'verified', o.created_at FROM sales.orders o, (VALUES (NULL, 'order-9'), ('', 'order-3'),
+      (NULL, 'a long one'), (NULL, NULL)) AS v (receipt_id, order_id) WHERE o.order_id = 'order-7');
+    \(buyerOfTwo)
+    \(restorer)
     """
 
   /// Repeated delivery IDs: on existing orders, without an order, and on an order that does not exist.
@@ -141,18 +172,5 @@ extension CrowdedShop {
     INSERT INTO sales.deliveries (SELECT v.delivery_id, v.order_id, v.user_id, 'gems', 1, d.delivered_at, NULL
       FROM sales.deliveries d, (VALUES ('d-none', '', 'user-2'), ('d-none', NULL, 'user-1'), ('d-gone', 'gone', 'b'),
         ('d-gone', 'gone', 'a long one')) AS v (delivery_id, order_id, user_id) WHERE d.delivery_id = 'd5');
-    """
-
-  static let buyerOfTwo = """
-    INSERT INTO sales.orders (order_id, user_id, product_id, quantity, amount, currency, status, transaction_id, created_at,
-        updated_at)
-      SELECT 'order-8' || number, 'buyer of two', 'gems', 1, 9.90, 'USD', 'verified', 'buyer-' || number, bought, bought
-      FROM (SELECT number, timestamptz 'epoch' + (\((asOf - .days(2)).microseconds) + number)
-        * interval '1 microsecond' AS bought FROM generate_series(1, 2) number) two;
-    INSERT INTO night_audit.transactions (environment, transaction_id, original_transaction_id, bundle_id, product_id,
-        quantity, purchased_at, revocation_told_at, tells_account_token, is_contradictory, channel, signed_at, checked_at)
-      SELECT 'Production', transaction_id, transaction_id, '\(bundle)', product_id, 1, created_at, created_at, false, false,
-        'serverApi', created_at, created_at
-      FROM sales.orders WHERE user_id = 'buyer of two';
     """
 }

@@ -13,90 +13,12 @@ private let asOf = Instant(seconds: 1_795_132_800)
 @Suite struct EquivalentClaimantsTests {
   private static let effort = ProcessInfo.processInfo.environment["TEST_EFFORT"].flatMap { UInt64($0) } ?? 1
 
-  private var rules: Rules {
-    Rules(asOf: asOf, bundleIds: ["com.example.game"], lookbackStart: asOf - .days(120))
-  }
-
-  private struct InterchangeableOrders {
-    var groups: [OrderGroup] = []
-    var records: [TransactionRecord] = []
-    var own: [Identifier: [TransactionRecord]] = [:]
-
-    init(seed: UInt64, count: Int) throws {
-      let currency = try #require(Currency("USD"))
-      var random = SeededGenerator(seed: seed)
-      func pick<Choice>(_ choices: [Choice]) -> Choice { choices[Int.random(in: 0..<choices.count, using: &random)] }
-      for id in ["T", "U"] {
-        for environment in pick([[.production], [.production, .sandbox], [.sandbox]]) as [AppleEnvironment] {
-          var record = TransactionRecord(environment: environment, transactionId: Identifier(id), productId: "gems")
-          record.bundleId = pick(["com.example.game", "com.example.game", "com.example.game", "com.example.other"])
-          record.purchaseDate = asOf - .hours(Int64.random(in: 1...200, using: &random))
-          record.originalPurchaseDate = record.purchaseDate
-          if pick([true, false, false, false]) { record.originalPurchaseDate = asOf - .days(30) }
-          record.appAccountToken = pick([.absent, .absent, .stated("aaaa-1")])
-          record.isContradictory = pick([true] + Array(repeating: false, count: 7))
-          if pick([true, false, false, false]) { record.revocation = Revocation(date: asOf - .hours(1)) }
-          records.append(record)
-        }
-      }
-      for number in 0..<count {
-        var order = Order(
-          orderId: Identifier("o\(number)"), userId: Identifier("u\(Int.random(in: 0..<count / 2, using: &random))"),
-          productId: pick(["gems", "gems", "gems", "gems", "coins"]), quantity: 1,
-          amount: Money(minorUnits: 990, currency: currency), status: .verified,
-          createdAt: asOf - .hours(Int64.random(in: 1...12, using: &random)))
-        order.transactionId = pick(["T", "T", "T", "U", nil])
-        order.appAccountToken = pick([nil, nil, nil, "AAAA1", "bbbb-2"])
-        var group = OrderGroup(row: .valid(order))
-        for proof in 0..<pick([0, 0, 1, 1, 2]) {
-          var receipt = Receipt(
-            receiptId: Identifier("r\(number)-\(proof)"), orderId: order.orderId, userId: order.userId,
-            claimedEnvironment: nil, receivedAt: order.createdAt, state: ProofState())
-          receipt.state.outcome = pick([.verified, .rejected, .rejected, .unanswered, .pending, .notFound])
-          receipt.state.kind = pick([.app, .signed, .signed])
-          receipt.state.reason = receipt.state.outcome == .rejected ? pick([.signatureInvalid, .malformed]) : nil
-          receipt.state.signedTransactionId = pick([nil, nil, "T", "V"])
-          var contained: [TransactionKey] = []
-          if pick([true] + Array(repeating: false, count: 14)), let record = records.randomElement(using: &random) {
-            contained = [record.key]
-          }
-          if pick([true, true, false]) {
-            var record = TransactionRecord(
-              environment: pick([.production, .production, .production, .sandbox]),
-              transactionId: Identifier("p\(number)-\(proof)"), productId: pick([order.productId, "gems"]))
-            record.bundleId = "com.example.game"
-            record.purchaseDate = order.createdAt + .minutes(Int64.random(in: -9_000...9_000, using: &random))
-            record.originalPurchaseDate = record.purchaseDate
-            record.originalTransactionId = pick([nil, nil, nil, nil, Identifier("restored-\(number)-\(proof)")])
-            if pick([true] + Array(repeating: false, count: 7)) { record.expiresDate = asOf }
-            if pick([true, false, false, false]) { record.revocation = Revocation(date: asOf - .hours(1)) }
-            if receipt.state.kind == .signed, pick([true, false]) {
-              receipt.state.signedTransactionId = record.transactionId
-            }
-            own[order.orderId, default: []].append(record)
-            contained.append(record.key)
-            contained.sort()
-          }
-          group.proofs.append(Proof(receipt: receipt, contained: contained))
-        }
-        if order.transactionId != nil, pick([true, false, false, false]) {
-          var state = ProofState()
-          state.outcome = pick([.verified, .notFound, .unanswered])
-          group.lookup = LookedUp(subjectId: Identifier("l\(number)"), state: state, contained: [])
-        }
-        groups.append(group)
-      }
-    }
-
-    func references(of id: Identifier) -> [TransactionReference] {
-      groups.flatMap(\.references).filter { $0.transactionId == id }
-    }
-  }
+  private let rules = ConflictingOrders.rules
 
   @Test func equivalentOrdersShareOneMatchingResult() throws {
     var (shared, owningMore, secure, chargedTwice) = (0, 0, 0, 0)
     for seed in 0..<200 * Self.effort {
-      let crowd = try InterchangeableOrders(seed: seed, count: 40)
+      let crowd = try ConflictingOrders(seed: seed, count: 40)
       let contested = crowd.records.map { record in
         let candidates = Candidates(for: record, references: crowd.references(of: record.transactionId), rules: rules)
         return ContestedTransaction(
@@ -156,7 +78,7 @@ private let asOf = Instant(seconds: 1_795_132_800)
   /// The references are sorted by content, as the sorter passes them, so that those of one order follow each other.
   @Test func unprovenClaimantsAreCollectedSeparately() throws {
     for seed in 0..<200 * Self.effort {
-      let crowd = try InterchangeableOrders(seed: seed, count: 30)
+      let crowd = try ConflictingOrders(seed: seed, count: 30)
       for record in crowd.records {
         let references = crowd.references(of: record.transactionId)
         let sorter = SpillSorter(directory: NSTemporaryDirectory())
@@ -181,5 +103,84 @@ private let asOf = Instant(seconds: 1_795_132_800)
         #expect(all.newestProof == gathered.newestProof)
       }
     }
+  }
+}
+
+/// Random orders that state, or have proofs of, the transactions T and U, beside proofs of transactions of their own.
+struct ConflictingOrders {
+  static let rules = Rules(asOf: asOf, bundleIds: ["com.example.game"], lookbackStart: asOf - .days(120))
+
+  var groups: [OrderGroup] = []
+  var records: [TransactionRecord] = []
+  var own: [Identifier: [TransactionRecord]] = [:]
+
+  init(seed: UInt64, count: Int) throws {
+    let currency = try #require(Currency("USD"))
+    var random = SeededGenerator(seed: seed)
+    func pick<Choice>(_ choices: [Choice]) -> Choice { choices[Int.random(in: 0..<choices.count, using: &random)] }
+    for id in ["T", "U"] {
+      for environment in pick([[.production], [.production, .sandbox], [.sandbox]]) as [AppleEnvironment] {
+        var record = TransactionRecord(environment: environment, transactionId: Identifier(id), productId: "gems")
+        record.bundleId = pick(["com.example.game", "com.example.game", "com.example.game", "com.example.other"])
+        record.purchaseDate = asOf - .hours(Int64.random(in: 1...200, using: &random))
+        record.originalPurchaseDate = record.purchaseDate
+        if pick([true, false, false, false]) { record.originalPurchaseDate = asOf - .days(30) }
+        record.appAccountToken = pick([.absent, .absent, .stated("aaaa-1")])
+        record.isContradictory = pick([true] + Array(repeating: false, count: 7))
+        if pick([true, false, false, false]) { record.revocation = Revocation(date: asOf - .hours(1)) }
+        records.append(record)
+      }
+    }
+    for number in 0..<count {
+      var order = Order(
+        orderId: Identifier("o\(number)"), userId: Identifier("u\(Int.random(in: 0..<count / 2, using: &random))"),
+        productId: pick(["gems", "gems", "gems", "gems", "coins"]), quantity: 1,
+        amount: Money(minorUnits: 990, currency: currency), status: .verified,
+        createdAt: asOf - .hours(Int64.random(in: 1...12, using: &random)))
+      order.transactionId = pick(["T", "T", "T", "U", nil])
+      order.appAccountToken = pick([nil, nil, nil, "AAAA1", "bbbb-2"])
+      var group = OrderGroup(row: .valid(order))
+      for proof in 0..<pick([0, 0, 1, 1, 2]) {
+        var receipt = Receipt(
+          receiptId: Identifier("r\(number)-\(proof)"), orderId: order.orderId, userId: order.userId,
+          claimedEnvironment: nil, receivedAt: order.createdAt, state: ProofState())
+        receipt.state.outcome = pick([.verified, .rejected, .rejected, .unanswered, .pending, .notFound])
+        receipt.state.kind = pick([.app, .signed, .signed])
+        receipt.state.reason = receipt.state.outcome == .rejected ? pick([.signatureInvalid, .malformed]) : nil
+        receipt.state.signedTransactionId = pick([nil, nil, "T", "V"])
+        var contained: [TransactionKey] = []
+        if pick([true] + Array(repeating: false, count: 14)), let record = records.randomElement(using: &random) {
+          contained = [record.key]
+        }
+        if pick([true, true, false]) {
+          var record = TransactionRecord(
+            environment: pick([.production, .production, .production, .sandbox]),
+            transactionId: Identifier("p\(number)-\(proof)"), productId: pick([order.productId, "gems"]))
+          record.bundleId = "com.example.game"
+          record.purchaseDate = order.createdAt + .minutes(Int64.random(in: -9_000...9_000, using: &random))
+          record.originalPurchaseDate = record.purchaseDate
+          record.originalTransactionId = pick([nil, nil, nil, nil, Identifier("restored-\(number)-\(proof)")])
+          if pick([true] + Array(repeating: false, count: 7)) { record.expiresDate = asOf }
+          if pick([true, false, false, false]) { record.revocation = Revocation(date: asOf - .hours(1)) }
+          if receipt.state.kind == .signed, pick([true, false]) {
+            receipt.state.signedTransactionId = record.transactionId
+          }
+          own[order.orderId, default: []].append(record)
+          contained.append(record.key)
+          contained.sort()
+        }
+        group.proofs.append(Proof(receipt: receipt, contained: contained))
+      }
+      if order.transactionId != nil, pick([true, false, false, false]) {
+        var state = ProofState()
+        state.outcome = pick([.verified, .notFound, .unanswered])
+        group.lookup = LookedUp(subjectId: Identifier("l\(number)"), state: state, contained: [])
+      }
+      groups.append(group)
+    }
+  }
+
+  func references(of id: Identifier) -> [TransactionReference] {
+    groups.flatMap(\.references).filter { $0.transactionId == id }
   }
 }

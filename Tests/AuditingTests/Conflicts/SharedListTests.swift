@@ -23,15 +23,14 @@ import Testing
   @Test(arguments: ["TRUE", "n <= r"])
   func eachOrderOwnsOneListedPurchase(listed: String) async throws {
     let count = 60 * Self.effort
-    let directory = FileManager.default.temporaryDirectory.appendingPathComponent("lists-\(UUID().uuidString)")
-    defer { try? FileManager.default.removeItem(at: directory) }
+    let folder = try TemporaryFolder()
     var settings = Settings()
     settings.databaseURL = try await PrivatePostgres.shopDatabase()
     settings.apps = [Settings.App(name: "game", bundleId: "com.example.game")]
     settings.holdShare = .whole
     settings.formats = [.csv]
-    let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit tests")
-    try await session.executeScript(
+    try await execute(
+      settings.databaseURL,
       """
       INSERT INTO sales.orders (order_id, user_id, product_id, quantity, amount, currency, status, created_at, updated_at)
       SELECT 'o' || n, 'bot', 'gems.100', 1, 9.90, 'USD', 'verified', t, t
@@ -58,8 +57,7 @@ import Testing
       INSERT INTO night_audit.receipt_transactions
       SELECT kind, 'z' || n, 'Production', 'z' || n FROM generate_series(1, 20000) n, unnest(ARRAY['receipt', 'lookup']) kind;
       """)
-    await session.close()
-    let files = try await CrowdedShop.audit(settings, Self.asOf, directory.path)
+    let files = try await CrowdedShop.audit(settings, Self.asOf, folder.path("report"))
     let orders = try #require(files["orders.csv"])
     #expect(orders.count == count + 1 && orders.dropFirst().allSatisfy { $0.contains("paid") })
     let owned = orders.dropFirst().compactMap { row in row.first { $0.hasPrefix("t") } }

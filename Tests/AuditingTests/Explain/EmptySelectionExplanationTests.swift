@@ -10,21 +10,15 @@ import Testing
 @testable import SampleWorlds
 
 @Suite struct EmptySelectionExplanationTests {
-  private func selection(_ change: (inout Selection) -> Void) -> Selection {
-    var selection = Selection()
-    change(&selection)
-    return selection
-  }
-
   @Test func theRemedyNamesTheDaysAndTheFilters() throws {
     let day = try Period(since: "2026-11-24", until: "2026-11-24", in: .gmt)
     let days = try Period(since: "2026-11-01", until: "2026-11-24", in: .gmt)
-    let order = selection { $0.orderId = "4711" }
+    let order = Selection.narrowed { $0.orderId = "4711" }
     #expect(
       EmptySelectionExplanation(order, day, days: ("2026-10-21", "2026-10-21")).words
         == "no order is listed: the orders for --order 4711 are of 2026-10-21, and the report covers 2026-11-24; "
         + "add --date 2026-10-21, or run: night-audit explain 4711")
-    let user = selection {
+    let user = Selection.narrowed {
       $0.userId = "800"
       $0.productId = "gems"
     }
@@ -49,12 +43,12 @@ import Testing
         return try EmptySelectionExplanation(narrowed, SalesRows(settings), in: .gmt, on: shop)?.words
       }
     }
-    let order = selection { $0.orderId = "order-7" }
+    let order = Selection.narrowed { $0.orderId = "order-7" }
     #expect(try await words(order) == nil)
-    #expect(try await words(selection { $0.productId = "no such" }) == nil)
+    #expect(try await words(Selection.narrowed { $0.productId = "no such" }) == nil)
     #expect(try await words(order, until: "2026-01-01")?.contains("; add --date 2026-") == true)
     #expect(
-      try await words(selection { $0.userId = "nobody" })
+      try await words(Selection.narrowed { $0.userId = "nobody" })
         == "no order is listed: the shop has none for --user nobody")
   }
 }

@@ -1,6 +1,5 @@
 import AppStore
 import Foundation
-import Logging
 import Postgres
 import Reconciliation
 import Reporting
@@ -9,7 +8,6 @@ import TestSupport
 import Testing
 
 @testable import Auditing
-@testable import NightAudit
 @testable import Run
 @testable import SampleWorlds
 
@@ -17,10 +15,9 @@ import Testing
 @Suite struct ExplainTests {
   @Test(arguments: [0, 2] as [UInt64])
   func explainAgreesWithTheJudgementOfEachOrder(seed: UInt64) async throws {
-    let directory = FileManager.default.temporaryDirectory.appendingPathComponent("explain-\(UUID().uuidString)")
-    defer { try? FileManager.default.removeItem(at: directory) }
+    let folder = try TemporaryFolder()
     let shop = CrowdedShop(seed: seed)
-    let settings = try await shop.load(reports: directory.path)
+    let settings = try await shop.load(reports: folder.path(""))
 
     // All products are non-consumables, so that a second purchase of one is a finding.
     let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit tests")
@@ -41,17 +38,11 @@ import Testing
       WHERE \(seed) = 2 OR encode(sha256(convert_to(transaction_id, 'UTF8')), 'hex') < '8'
       """)
     await session.close()
-    var request = NightRequest(asOf: CrowdedShop.asOf)
-    request.period = try Period(since: "2026-01-01", until: "2026-12-31", in: settings.timeZone)
-    request.out = directory.path + "/out"
-    let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
-    let night = NightRun(
-      settings: settings, logger: logger, stop: StopSignal(), progress: WorkProgress(logger: logger, isQuiet: true))
-    let outcome = try await night.reconcile(request)
+    let outcome = try await CrowdedShop.outcome(settings, CrowdedShop.asOf, folder.path("out"))
     #expect(outcome.totals.ordersRead == shop.orderIds.count)
 
-    let orders = try table(directory.path + "/out/orders.csv")
-    let findings = try table(directory.path + "/out/findings.csv")
+    let orders = try table("orders.csv", in: folder.path("out"))
+    let findings = try table("findings.csv", in: folder.path("out"))
     let findingsById = Dictionary(findings.map { ($0["finding_id"] ?? "", $0) }) { first, _ in first }
     var owners: [String: Identifier?] = [:]
     var unasked = 0
@@ -118,16 +109,12 @@ import Testing
   }
 
   private func expectAlike(_ shop: CrowdedShop, _ changes: String) async throws {
-    let directory = FileManager.default.temporaryDirectory.appendingPathComponent("alike-\(UUID().uuidString)").path
-    try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
-    defer { try? FileManager.default.removeItem(atPath: directory) }
-    let settings = try await shop.load(reports: directory)
-    let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit tests")
-    try await session.executeScript(changes)
-    await session.close()
-    try await CrowdedShop.audit(settings, CrowdedShop.asOf, directory + "/out")
-    let findings = try table(directory + "/out/findings.csv")
-    for row in try table(directory + "/out/orders.csv") where row["findings"] != "bad_row" {
+    let folder = try TemporaryFolder()
+    let settings = try await shop.load(reports: folder.path(""))
+    try await execute(settings.databaseURL, changes)
+    try await CrowdedShop.audit(settings, CrowdedShop.asOf, folder.path("out"))
+    let findings = try table("findings.csv", in: folder.path("out"))
+    for row in try table("orders.csv", in: folder.path("out")) where row["findings"] != "bad_row" {
       let id = row["order_id"] ?? ""
       let explanation = try await Explain(settings: settings).order(Identifier(id), asOf: CrowdedShop.asOf)
       #expect(row["disposition"] == explanation.disposition.rawValue, "\(id)")
@@ -193,26 +180,11 @@ import Testing
     ].joined(separator: "|")
   }
 
-  private func table(_ path: String) throws -> [[String: String]] {
-    var rows: [[String]] = [[]]
-    var cell = ""
-    var isQuoted = false
-    for character in try String(contentsOfFile: path, encoding: .utf8) {
-      switch character {
-      case "\"": isQuoted.toggle()
-      case "," where !isQuoted:
-        rows[rows.count - 1].append(cell)
-        cell = ""
-      case "\r\n" where !isQuoted:
-        rows[rows.count - 1].append(cell)
-        cell = ""
-        rows.append([])
-      default: cell.append(character)
-      }
-    }
-    let header = rows[0]
-    return rows.dropFirst().filter { $0.count == header.count }.map {
-      Dictionary(uniqueKeysWithValues: zip(header, $0))
+  /// The rows of a file by column, without quotes.
+  private func table(_ name: String, in folder: String) throws -> [[String: String]] {
+    let rows = try CrowdedShop.tables(folder)[name] ?? []
+    return rows.dropFirst().map { row in
+      Dictionary(uniqueKeysWithValues: zip(rows[0], row.map { $0.filter { $0 != "\"" } }))
     }
   }
 }

@@ -66,14 +66,13 @@ import Testing
   @Test func criticalOrdersAreRereadWithoutASpanningSnapshot() async throws {
     let folder = try TemporaryFolder()
     let settings = try await Self.shop(CrowdedShop(seed: 1))
-    let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit tests")
-    try await session.executeScript(
+    try await execute(
+      settings.databaseURL,
       """
       ALTER TABLE sales.deliveries RENAME TO delivered;
       CREATE VIEW sales.deliveries AS SELECT * FROM sales.delivered
       WHERE current_query() LIKE '%FROM ids%' OR delivery_id ~ '^d([1235]|-none|-gone)$'
       """)
-    await session.close()
     _ = try await PartsTests.report(settings, folder.path("early"), readers: 1)
     let whole = try await PartsTests.report(settings, folder.path("whole"), readers: 1, reach: .oneStatement)
     func alarms(_ report: String) throws -> Int {
@@ -89,8 +88,8 @@ import Testing
   private static func shop(_ shop: CrowdedShop) async throws -> Settings {
     var settings = try await shop.load(reports: "/nonexistent")
     settings.formats = [.csv, .xlsx]
-    let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit tests")
-    try await session.executeScript(
+    try await execute(
+      settings.databaseURL,
       """
       CREATE VIEW sales.products AS SELECT 'gems' AS product_id, 'Non-Consumable' AS type, 'Gems' AS name,
         NULL::timestamptz AS sold_from, '2027-01-01'::timestamptz AS sold_until;
@@ -116,7 +115,6 @@ import Testing
         (VALUES (NULL, 'order-82'), ('', NULL), (NULL, NULL)) AS v (receipt_id, order_id) WHERE o.order_id = 'order-82');
       ANALYZE;
       """)
-    await session.close()
     return settings
   }
 

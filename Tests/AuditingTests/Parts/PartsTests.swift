@@ -84,28 +84,7 @@ import Testing
     let shop = CrowdedShop(seed: seed)
     var settings = try await shop.load(reports: "/nonexistent")
     settings.formats = [.csv, .xlsx]
-    try await withSession(settings) { session in
-      try await session.executeScript(
-        """
-        CREATE VIEW sales.products AS SELECT 'gems' AS product_id, 'Non-Consumable' AS type, NULL::text AS name,
-          NULL::timestamptz AS sold_from, NULL::timestamptz AS sold_until;
-        \(CrowdedShop.repeatedDeliveries)
-        ALTER TABLE sales.orders DROP CONSTRAINT orders_pkey;
-        ALTER TABLE sales.orders ALTER order_id DROP NOT NULL;
-        INSERT INTO sales.orders (SELECT v.order_id, v.user_id, bundle_id, product_id, quantity, amount, currency, status, NULL,
-          NULL, created_at, NULL, updated_at FROM sales.orders o,
-          (VALUES (NULL, 'b'), ('', 'c'), (NULL, 'a long one')) AS v (order_id, user_id) WHERE o.order_id = 'order-7');
-        INSERT INTO sales.orders SELECT * FROM sales.orders WHERE order_id = 'order-30';
-        ALTER TABLE sales.receipts DROP CONSTRAINT receipts_pkey;
-        ALTER TABLE sales.receipts ALTER receipt_id DROP NOT NULL;
-        INSERT INTO sales.receipts (receipt_id, order_id, user_id, payload, status, received_at) (SELECT v.receipt_id,
-          v.order_id, 'u', 'x', 'verified', o.created_at FROM sales.orders o, (VALUES (NULL, 'order-9'), ('', 'order-3'),
-          (NULL, 'a long one'), (NULL, NULL)) AS v (receipt_id, order_id) WHERE o.order_id = 'order-7');
-        \(CrowdedShop.buyerOfTwo)
-        \(CrowdedShop.restorer)
-        ANALYZE;
-        """)
-    }
+    try await execute(settings.databaseURL, CrowdedShop.brokenRows + "ANALYZE")
     let whole = try await Self.report(settings, folder.path("whole"), partition: AuditPartition())
     #expect(String(decoding: whole["findings.csv"] ?? Data(), as: UTF8.self).contains("bought_twice"))
     #expect(
@@ -118,10 +97,12 @@ import Testing
     let orphans = String(decoding: whole["findings.csv"] ?? Data(), as: UTF8.self)
       .split(whereSeparator: \.isNewline).filter { $0.contains("d-none") && $0.contains("orphan_delivery") }
     #expect(orphans.count == 1)
-    for number in 1...4 {
+    // Nor do the batches in which claim conflicts are matched.
+    for (number, batchSize) in [1_000, 1, 7, 40].enumerated() {
+      settings.contestBatchSize = batchSize
       let partition = Self.partition(seed * 100 + UInt64(number))
       let parts = try await Self.report(settings, folder.path("\(number)"), partition: partition)
-      Self.expectEqual(parts, whole, "\(partition)")
+      Self.expectEqual(parts, whole, "\(partition), batches of \(batchSize)")
     }
     // With CSV as the only format, parts format their rows as text, and the files are equal.
     var plain = settings
@@ -140,33 +121,37 @@ import Testing
     }
   }
 
-  /// A view that joins receipts with order lines repeats receipts. Cuts and readers must not decide which row counts.
-  @Test func duplicateReceiptRowsCountForOneOrderInAnyPart() async throws {
+  /// A view that joins receipts with order lines repeats receipts, and orders may have one ID. Neither the order of the
+  /// rows nor cuts and readers decide which row counts.
+  @Test func repeatedIDsAreBadRowsInAnyOrderAndPart() async throws {
     let folder = try TemporaryFolder()
     var settings = try await CrowdedShop(seed: 2).load(reports: "/nonexistent")
     settings.formats = [.csv]
-    try await withSession(settings) { session in
-      try await session.executeScript(
-        """
-        CREATE TABLE public.once AS SELECT * FROM sales.receipts;
-        ALTER TABLE sales.receipts DROP CONSTRAINT receipts_pkey
-        """)
-    }
+    try await execute(
+      settings.databaseURL,
+      """
+      CREATE TABLE public.once AS SELECT * FROM sales.receipts;
+      CREATE TABLE public.ordered AS SELECT * FROM sales.orders;
+      ALTER TABLE sales.orders DROP CONSTRAINT orders_pkey;
+      ALTER TABLE sales.receipts DROP CONSTRAINT receipts_pkey
+      """)
     var expected: [String: Data]?
     for direction in ["ASC", "DESC"] {
-      try await withSession(settings) { session in
-        try await session.executeScript(
-          """
-          TRUNCATE sales.receipts;
-          INSERT INTO sales.receipts (SELECT r.receipt_id, line.order_id, r.user_id, r.payload, r.environment, r.status,
-              r.checked_at, r.received_at
-            FROM public.once r
-            CROSS JOIN LATERAL (VALUES (r.order_id), ('order-9x'), ('order-' || ascii(encode(sha256(convert_to(r.receipt_id, 'UTF8')), 'hex')) % 60), (NULL))
-              AS line (order_id)
-            ORDER BY encode(sha256(convert_to(r.receipt_id || coalesce(line.order_id, ''), 'UTF8')), 'hex') \(direction));
-          ANALYZE;
-          """)
-      }
+      try await execute(
+        settings.databaseURL,
+        """
+        TRUNCATE sales.receipts, sales.orders;
+        INSERT INTO sales.orders (SELECT * FROM (SELECT * FROM public.ordered UNION ALL SELECT order_id, 'another', bundle_id,
+          product_id, quantity, amount + 1, currency, status, transaction_id, app_account_token, created_at, verified_at, updated_at
+          FROM public.ordered WHERE order_id IN ('order-3', 'order-4')) o ORDER BY user_id \(direction));
+        INSERT INTO sales.receipts (SELECT r.receipt_id, line.order_id, r.user_id, r.payload, r.environment, r.status,
+            r.checked_at, r.received_at
+          FROM public.once r
+          CROSS JOIN LATERAL (VALUES (r.order_id), ('order-9x'), ('order-' || ascii(encode(sha256(convert_to(r.receipt_id, 'UTF8')), 'hex')) % 60), (NULL))
+            AS line (order_id)
+          ORDER BY encode(sha256(convert_to(r.receipt_id || coalesce(line.order_id, ''), 'UTF8')), 'hex') \(direction));
+        ANALYZE;
+        """)
       for readers in [1, 2, 3, 8] {
         let files = try await Self.report(settings, folder.path("\(direction) \(readers)"), readers: readers)
         Self.expectEqual(files, expected ?? files, "\(direction), \(readers) readers")
@@ -174,20 +159,19 @@ import Testing
       }
     }
     let findings = String(decoding: try #require(expected?["findings.csv"]), as: UTF8.self)
-    #expect(findings.contains("receipt_id is not unique"))
+    #expect(findings.contains("receipt_id is not unique") && findings.contains("order_id is not unique"))
   }
 
   /// A delivery without an ID is a bad row, but no repetition.
   @Test func aDeliveryWithoutAnIDIsNoRepetition() async throws {
     let settings = try await CrowdedShop(seed: 1).load(reports: "/nonexistent")
-    try await withSession(settings) { session in
-      try await session.executeScript(
-        """
-        ALTER TABLE sales.deliveries DROP CONSTRAINT deliveries_pkey, ALTER delivery_id DROP NOT NULL;
-        UPDATE sales.deliveries SET delivery_id = '' WHERE delivery_id IN ('d1', 'd2');
-        UPDATE sales.deliveries SET delivery_id = NULL WHERE delivery_id = 'd3'
-        """)
-    }
+    try await execute(
+      settings.databaseURL,
+      """
+      ALTER TABLE sales.deliveries DROP CONSTRAINT deliveries_pkey, ALTER delivery_id DROP NOT NULL;
+      UPDATE sales.deliveries SET delivery_id = '' WHERE delivery_id IN ('d1', 'd2');
+      UPDATE sales.deliveries SET delivery_id = NULL WHERE delivery_id = 'd3'
+      """)
     let isNone = try await withBlockingThread { scope in
       let connection = try scope.connect(settings.databaseURL, applicationName: "night-audit tests")
       return try RepeatedDeliveries(SalesRows(settings), shop: connection, directory: NSTemporaryDirectory()).isEmpty
@@ -199,13 +183,12 @@ import Testing
   @Test func statisticsDetermineTheCuts() async throws {
     let shop = CrowdedShop(seed: 1)
     let settings = try await shop.load(reports: "/nonexistent")
-    try await withSession(settings) { session in
-      try await session.executeScript(
-        """
-        ANALYZE; CREATE SCHEMA views; CREATE VIEW views.orders AS SELECT o.order_id::varchar, d.delivery_id
-        FROM sales.orders o LEFT JOIN sales.deliveries d USING (order_id)
-        """)
-    }
+    try await execute(
+      settings.databaseURL,
+      """
+      ANALYZE; CREATE SCHEMA views; CREATE VIEW views.orders AS SELECT o.order_id::varchar, d.delivery_id
+      FROM sales.orders o LEFT JOIN sales.deliveries d USING (order_id)
+      """)
     let orderIds = shop.orderIds
     try await withBlockingThread { scope in
       let connection = try scope.connect(settings.databaseURL, applicationName: "night-audit tests")
@@ -230,23 +213,4 @@ import Testing
     #expect(Cuts(quantilesOf: ["c", "a", "d", "b"], count: 2) == Cuts(["c"]))
     #expect(Cuts(quantilesOf: [], count: 5) == .none && Cuts(quantilesOf: ["a"], count: 9).count == 2)
   }
-
-  private func withSession(_ settings: Settings, _ body: (PostgresSession) async throws -> Void) async throws {
-    let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit tests")
-    try await body(session)
-    await session.close()
-  }
-}
-
-final class TemporaryFolder: Sendable {
-  private let url: URL
-
-  init() throws {
-    url = FileManager.default.temporaryDirectory.appendingPathComponent("parts-\(UUID().uuidString)")
-    try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
-  }
-
-  deinit { try? FileManager.default.removeItem(at: url) }
-
-  func path(_ name: String) -> String { url.appendingPathComponent(name).path }
 }

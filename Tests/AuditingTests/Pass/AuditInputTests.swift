@@ -20,20 +20,19 @@ import Testing
   private static let day = asOf - .days(4)
 
   @Test func theAuditPassesEveryFactToTheRules() async throws {
-    let directory = FileManager.default.temporaryDirectory.appendingPathComponent("fed-\(UUID().uuidString)").path
-    defer { try? FileManager.default.removeItem(atPath: directory) }
+    let folder = try TemporaryFolder()
     var settings = Settings()
     settings.databaseURL = try await PrivatePostgres.shopDatabase()
     settings.apps = [Settings.App(name: "game", bundleId: CrowdedShop.bundle)]
     settings.channel = .verifyReceipt
-    settings.reportDirectory = directory
+    settings.reportDirectory = folder.path("")
     settings.formats = [.csv]
     settings.holdShare = .whole
     settings.reviewWindows = [try Period(since: "2026-11-10", until: "2026-11-10", in: settings.timeZone)]
     let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit tests")
     try await store(FactPairs(session: session))
     await session.close()
-    let report = try await CrowdedShop.audit(settings, Self.asOf, directory + "/report")
+    let report = try await CrowdedShop.audit(settings, Self.asOf, folder.path("report"))
     let findings = try said(report["findings.csv"] ?? [])
 
     // An unanswered receipt does not prevent a finding about another purchase.

@@ -26,27 +26,26 @@ import Testing
   @Test(arguments: (0..<UInt64(effort)).map { first &+ $0 })
   func inputOrderDoesNotChangeTheReport(block: UInt64) async throws {
     let seeds = block * Self.together..<(block + 1) * Self.together
-    let directory = FileManager.default.temporaryDirectory.appendingPathComponent("arrival-\(UUID().uuidString)").path
-    try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
-    defer { try? FileManager.default.removeItem(atPath: directory) }
+    let folder = try TemporaryFolder()
     var expected: [String: [[String]]] = [:]
     for (order, nights) in Self.arrivals + (Self.effort > 1 ? Self.furtherArrivals : []) {
       let arrival = CrowdedShop.Arrival(seed: order, nights: nights)
-      let settings = try await CrowdedShop.load(wide: seeds, reports: directory, arrival: arrival) { settings, asOf in
+      let settings = try await CrowdedShop.load(wide: seeds, reports: folder.path(""), arrival: arrival) {
+        settings, asOf in
         _ = try await CrowdedShop.audit(
-          settings, asOf, directory + "/\(arrival.seed)-\(arrival.nights)-\(asOf.seconds)")
+          settings, asOf, folder.path("\(arrival.seed)-\(arrival.nights)-\(asOf.seconds)"))
       }
-      let folder = directory + "/\(arrival.seed)-\(arrival.nights)"
-      let first = try await CrowdedShop.audit(settings, CrowdedShop.asOf, folder)
+      let report = folder.path("\(arrival.seed)-\(arrival.nights)")
+      let first = try await CrowdedShop.audit(settings, CrowdedShop.asOf, report)
       if expected.isEmpty { expected = first }
       // The ages of answers and questions are facts, too, so findings may differ after several nights.
       for (name, rows) in first where arrival.nights == 1 || name != "findings.csv" {
         let (one, other) = (Self.ageless(rows, name, arrival), Self.ageless(expected[name] ?? [], name, arrival))
         #expect(one == other, "\(name), \(arrival), block \(block)")
       }
-      _ = try await CrowdedShop.audit(settings, CrowdedShop.asOf, folder + "-again")
+      _ = try await CrowdedShop.audit(settings, CrowdedShop.asOf, report + "-again")
       for name in first.keys {
-        let (one, other) = (try CrowdedShop.bytes(folder, name), try CrowdedShop.bytes(folder + "-again", name))
+        let (one, other) = (try CrowdedShop.bytes(report, name), try CrowdedShop.bytes(report + "-again", name))
         #expect(one == other, "\(name) of a second run, \(arrival), block \(block)")
       }
     }
@@ -71,83 +70,30 @@ import Testing
   func ownersDoNotDependOnTheOrderOfReferences(block: UInt64) throws {
     for seed in block * 50..<(block + 1) * 50 {
       var chance = SeededGenerator(seed: seed)
-      let world = try ReferenceWorld(using: &chance)
-      let expected = world.claims()
-      for _ in 0..<3 { #expect(world.shuffled(using: &chance).claims() == expected, "seed \(seed)") }
-    }
-  }
-}
-
-private struct ReferenceWorld {
-  private var groups: [OrderGroup]
-  private var records: [TransactionRecord]
-  private let rules = Rules(
-    asOf: CrowdedShop.asOf, bundleIds: [CrowdedShop.bundle], lookbackStart: CrowdedShop.asOf - .days(120))
-
-  init(using chance: inout SeededGenerator) throws {
-    let dollars = try #require(Currency(code: "USD"))
-    let products: [Identifier] = ["gems", "gems", "coins"]
-    func time(_ chance: inout SeededGenerator) -> Instant {
-      CrowdedShop.asOf - .minutes(Int64.random(in: 10...(6 * 24 * 60), using: &chance))
-    }
-    records = (0..<10).map { number in
-      var contents = TransactionRecord.Contents(
-        environment: Int.random(in: 0..<6, using: &chance) == 0 ? .sandbox : .production,
-        transactionId: Identifier("t\(number / 2 * 2 + (number % 4 == 3 ? 0 : number % 2))"),
-        productId: products.randomElement(using: &chance) ?? "gems")
-      if number % 4 == 3 { contents.environment = contents.environment == .sandbox ? .production : .sandbox }
-      contents.bundleId = CrowdedShop.bundle
-      contents.purchaseDate = time(&chance)
-      contents.isRenewal = Int.random(in: 0..<8, using: &chance) == 0
-      contents.revocationStatedDate = contents.signedDate
-      return TransactionRecord(contents)
-    }
-    var seen: Set<TransactionKey> = []
-    records = records.filter { seen.insert($0.key).inserted }
-    groups = []
-    for number in 0..<12 {
-      var order = Order(
-        orderId: Identifier("o\(number)"), userId: Identifier("u\(Int.random(in: 0..<4, using: &chance))"),
-        productId: products.randomElement(using: &chance) ?? "gems",
-        amount: Money(minorUnits: 99, currency: dollars), status: .verified,
-        createdAt: time(&chance))
-      if Bool.random(using: &chance) { order.transactionId = records.randomElement(using: &chance)?.transactionId }
-      var group = OrderGroup(row: .valid(order))
-      for proof in 0..<Int.random(in: 0...2, using: &chance) {
-        var receipt = Receipt(
-          receiptId: Identifier("r\(number)-\(proof)"), orderId: order.orderId, userId: order.userId,
-          receivedAt: order.createdAt, state: .neverChecked)
-        receipt.state.outcome = Bool.random(using: &chance) ? .verified : .unanswered
-        receipt.state.kind = Bool.random(using: &chance) ? .app : .signed
-        let count = receipt.state.kind == .app ? Int.random(in: 0...5, using: &chance) : 1
-        let contained = records.shuffled(using: &chance).prefix(count)
-        if receipt.state.kind == .signed { receipt.state.signedTransactionId = contained.first?.transactionId }
-        group.proofs.append(Proof(receipt: receipt, contained: contained.map(\.key)))
+      var crowd = try ConflictingOrders(seed: seed, count: 12)
+      let expected = claims(in: crowd)
+      let owned = expected.values.flatMap { $0.owned.map(\.key) }
+      #expect(Set(owned).count == owned.count, "a transaction has one owner at most")
+      for _ in 0..<3 {
+        crowd.groups.shuffle(using: &chance)
+        crowd.records.shuffle(using: &chance)
+        for place in crowd.groups.indices { crowd.groups[place].proofs.shuffle(using: &chance) }
+        #expect(claims(in: crowd) == expected, "seed \(seed)")
       }
-      groups.append(group)
     }
   }
 
-  func shuffled(using chance: inout SeededGenerator) -> ReferenceWorld {
-    var other = self
-    other.groups.shuffle(using: &chance)
-    other.records.shuffle(using: &chance)
-    for place in other.groups.indices { other.groups[place].proofs.shuffle(using: &chance) }
-    return other
-  }
-
-  func claims() -> [Identifier: OrderClaims] {
-    let around = RelatedOrders(groups: groups, records: records, rules: rules)
+  private func claims(in crowd: ConflictingOrders) -> [Identifier: OrderClaims] {
+    let rules = ConflictingOrders.rules
+    let around = RelatedOrders(groups: crowd.groups, records: crowd.records + crowd.own.values.joined(), rules: rules)
     var claims: [Identifier: OrderClaims] = [:]
-    for group in groups {
+    for group in crowd.groups {
       guard case .valid(let order) = group.row else { continue }
       let matching = around.matched(for: order.orderId, rules: rules)
       let facts = OrderFacts.assembled(
         order, group, [], matching.transactions, matching.matched, rules: rules, open: around.open)
       claims[order.orderId] = facts.claims
     }
-    let owned = claims.values.flatMap { $0.owned.map(\.key) }
-    #expect(Set(owned).count == owned.count, "a transaction has one owner at most")
     return claims
   }
 }

@@ -14,20 +14,12 @@ import Testing
 
 /// The shop's store and our own may be two servers, one of them a hot standby, so no query joins them.
 @Suite(.serialized) struct TwoStoresTests {
-  private func execute(_ url: String, _ sql: String) async throws {
-    let session = try await PostgresSession.connect(url, applicationName: "night-audit tests")
-    try await session.executeScript(sql)
-    await session.close()
-  }
-
   @Test func aStandbyIsAuditedAndExplainedLikeThePrimary() async throws {
-    let directory = FileManager.default.temporaryDirectory.appendingPathComponent("stores-\(UUID().uuidString)").path
-    try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
-    defer { try? FileManager.default.removeItem(atPath: directory) }
+    let folder = try TemporaryFolder()
     let primary = try await PrivatePostgres.start()
     let shop = CrowdedShop(seed: 8)
-    var settings = try await shop.load(reports: directory, database: try await primary.createDatabase())
-    try await CrowdedShop.audit(settings, CrowdedShop.asOf, directory + "/one")
+    var settings = try await shop.load(reports: folder.path(""), database: try await primary.createDatabase())
+    try await CrowdedShop.audit(settings, CrowdedShop.asOf, folder.path("one"))
 
     let standby = try await primary.startStandby()
     try await standby.catchUp(with: primary)
@@ -36,9 +28,9 @@ import Testing
     // From here on, the shop's relations exist only on the standby, changes to our schema only on the primary.
     try await execute(standby.conninfo(database: "postgres"), "SELECT pg_wal_replay_pause()")
     try await execute(settings.databaseURL, "DROP SCHEMA sales CASCADE")
-    try await CrowdedShop.audit(settings, CrowdedShop.asOf, directory + "/two")
+    try await CrowdedShop.audit(settings, CrowdedShop.asOf, folder.path("two"))
     for file in CrowdedShop.files {
-      #expect(try CrowdedShop.bytes(directory + "/one", file) == CrowdedShop.bytes(directory + "/two", file), "\(file)")
+      #expect(try CrowdedShop.bytes(folder.path("one"), file) == CrowdedShop.bytes(folder.path("two"), file), "\(file)")
     }
     for id in shop.orderIds.prefix(10) {
       _ = try await Explain(settings: settings).order(Identifier(id), asOf: CrowdedShop.asOf)
@@ -96,12 +88,10 @@ import Testing
   }
 
   @Test func rowsHiddenFromTheStreamAreDetected() async throws {
-    let directory = FileManager.default.temporaryDirectory.appendingPathComponent("hiding-\(UUID().uuidString)").path
-    try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
-    defer { try? FileManager.default.removeItem(atPath: directory) }
+    let folder = try TemporaryFolder()
     let shop = CrowdedShop(seed: 9)
-    let settings = try await shop.load(reports: directory)
-    try await CrowdedShop.audit(settings, CrowdedShop.asOf, directory + "/whole")
+    let settings = try await shop.load(reports: folder.path(""))
+    try await CrowdedShop.audit(settings, CrowdedShop.asOf, folder.path("whole"))
     try await execute(
       settings.databaseURL,
       """
@@ -113,24 +103,22 @@ import Testing
       WHERE current_query() NOT LIKE '%ORDER BY%' OR order_id <> 'order-7'
       """)
     do {
-      try await CrowdedShop.audit(settings, CrowdedShop.asOf, directory + "/hidden")
+      try await CrowdedShop.audit(settings, CrowdedShop.asOf, folder.path("hidden"))
       Issue.record("the audit did not detect the hidden order")
     } catch let error as ReportError {
       #expect(ExitStatus(for: error) == .internalError)
       #expect("\(error)".contains("60") && "\(error)".contains("59"), "\(error)")
     }
-    #expect(!FileManager.default.fileExists(atPath: directory + "/hidden"))
+    #expect(!FileManager.default.fileExists(atPath: folder.path("hidden")))
   }
 
   /// An order changes while a store without a spanning snapshot is read, so old deliveries meet a new total. The audit
   /// has no critical finding.
   @Test func criticalOrdersAreRereadWithoutASpanningSnapshot() async throws {
-    let directory = FileManager.default.temporaryDirectory.appendingPathComponent("torn-\(UUID().uuidString)").path
-    try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
-    defer { try? FileManager.default.removeItem(atPath: directory) }
+    let folder = try TemporaryFolder()
     let shop = CrowdedShop(seed: 9)
-    let settings = try await shop.load(reports: directory)
-    let whole = try await CrowdedShop.audit(settings, CrowdedShop.asOf, directory + "/whole")
+    let settings = try await shop.load(reports: folder.path(""))
+    let whole = try await CrowdedShop.audit(settings, CrowdedShop.asOf, folder.path("whole"))
     func critical(_ tables: [String: [[String]]]) -> Set<[String]> {
       Set((tables["findings.csv"] ?? []).filter { $0.contains("paid_not_delivered") })
     }
@@ -143,22 +131,22 @@ import Testing
       CREATE VIEW sales.orders AS SELECT * FROM shop.orders;
       CREATE VIEW sales.deliveries AS SELECT * FROM shop.deliveries WHERE current_query() LIKE '%FROM ids%'
       """)
-    let early = try await CrowdedShop.audit(settings, CrowdedShop.asOf, directory + "/early")
+    let early = try await CrowdedShop.audit(settings, CrowdedShop.asOf, folder.path("early"))
     #expect(critical(early).count > critical(whole).count)
     let outcome = try await CrowdedShop.outcome(
-      settings, CrowdedShop.asOf, directory + "/torn", reach: .oneStatement)
+      settings, CrowdedShop.asOf, folder.path("torn"), reach: .oneStatement)
     let words = outcome.summary.settings.first { $0.name == "Read again" }?.value ?? ""
     #expect(words.contains("were judged again"), "\(outcome.summary.settings)")
-    #expect(try critical(CrowdedShop.tables(directory + "/torn")) == critical(whole))
+    #expect(try critical(CrowdedShop.tables(folder.path("torn"))) == critical(whole))
 
     try await execute(
       settings.databaseURL, "CREATE OR REPLACE VIEW sales.deliveries AS SELECT * FROM shop.deliveries")
     let still = try await CrowdedShop.outcome(
-      settings, CrowdedShop.asOf, directory + "/still", reach: .oneStatement)
+      settings, CrowdedShop.asOf, folder.path("still"), reach: .oneStatement)
     #expect(still.summary.settings.contains { $0.name == "Read again" && $0.value.contains("none had changed") })
     for file in CrowdedShop.files {
       #expect(
-        try CrowdedShop.bytes(directory + "/still", file) == CrowdedShop.bytes(directory + "/whole", file), "\(file)")
+        try CrowdedShop.bytes(folder.path("still"), file) == CrowdedShop.bytes(folder.path("whole"), file), "\(file)")
     }
   }
 
@@ -193,45 +181,11 @@ import Testing
     #expect(try await reach() == .oneConnection)
   }
 
-  /// Repeated rows of a view and repeated IDs are each reported, and no row is counted twice.
-  @Test func aDuplicateIDIsABadRowInAnyOrder() async throws {
-    let directory = FileManager.default.temporaryDirectory.appendingPathComponent("twice-\(UUID().uuidString)").path
-    try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
-    defer { try? FileManager.default.removeItem(atPath: directory) }
-    let shop = CrowdedShop(seed: 10)
-    let settings = try await shop.load(reports: directory)
-    var reports: [[String: [[String]]]] = []
-    for (number, order) in ["ASC", "DESC"].enumerated() {
-      try await execute(
-        settings.databaseURL,
-        """
-        \(number == 0 ? "ALTER SCHEMA sales RENAME TO shop; CREATE SCHEMA sales;" : "DROP SCHEMA sales CASCADE; CREATE SCHEMA sales;")
-        CREATE VIEW sales.deliveries AS SELECT * FROM shop.deliveries;
-        CREATE VIEW sales.receipts AS SELECT * FROM (
-          SELECT * FROM shop.receipts UNION ALL SELECT * FROM shop.receipts WHERE receipt_id < 'r2') r
-        ORDER BY received_at \(order);
-        CREATE VIEW sales.orders AS SELECT * FROM (
-          SELECT * FROM shop.orders
-          UNION ALL SELECT order_id, 'another', bundle_id, product_id, quantity, amount + 1, currency, status, transaction_id,
-            app_account_token, created_at, verified_at, updated_at FROM shop.orders WHERE order_id IN ('order-3', 'order-4')) o
-        ORDER BY user_id \(order)
-        """)
-      reports.append(try await CrowdedShop.audit(settings, CrowdedShop.asOf, directory + "/\(number)"))
-    }
-    #expect(reports[0] == reports[1])
-    let bad = reports[0]["findings.csv"]?.filter { $0.contains("bad_row") } ?? []
-    #expect(bad.contains { $0.contains { $0.contains("order_id is not unique") } })
-    #expect(bad.contains { $0.contains { $0.contains("receipt_id is not unique") } })
-    #expect(reports[0]["orders.csv"]?.count == 63)
-  }
-
   @Test func oneDeliveryIdOnTwoOrdersCountsForTheFirst() async throws {
-    let directory = FileManager.default.temporaryDirectory.appendingPathComponent("given-\(UUID().uuidString)").path
-    try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
-    defer { try? FileManager.default.removeItem(atPath: directory) }
+    let folder = try TemporaryFolder()
     let shop = CrowdedShop(seed: 12)
-    let settings = try await shop.load(reports: directory)
-    let before = try await CrowdedShop.audit(settings, CrowdedShop.asOf, directory + "/before")
+    let settings = try await shop.load(reports: folder.path(""))
+    let before = try await CrowdedShop.audit(settings, CrowdedShop.asOf, folder.path("before"))
     try await execute(
       settings.databaseURL,
       """
@@ -242,7 +196,7 @@ import Testing
         SELECT delivery_id, 'order-9', user_id, product_id, quantity, delivered_at, revoked_at FROM shop.deliveries
         WHERE delivery_id = (SELECT min(delivery_id) FROM shop.deliveries WHERE quantity > 0 AND order_id < 'order-9')
       """)
-    let after = try await CrowdedShop.audit(settings, CrowdedShop.asOf, directory + "/after")
+    let after = try await CrowdedShop.audit(settings, CrowdedShop.asOf, folder.path("after"))
     let bad = after["findings.csv"]?.filter { $0.contains { $0.contains("delivery_id is not unique") } } ?? []
     #expect(bad.count == 1, "\(bad)")
     func rows(_ audit: [String: [[String]]]) -> [[String]] {

@@ -31,20 +31,18 @@ import Testing
 
   /// Fails if a query uses the database's collation for the order or comparison of IDs.
   @Test func reportsAreEqualUnderALanguageCollation() async throws {
-    let directory = FileManager.default.temporaryDirectory.appendingPathComponent("collation-\(UUID().uuidString)").path
-    try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
-    defer { try? FileManager.default.removeItem(atPath: directory) }
+    let folder = try TemporaryFolder()
     var expected: [String: Data] = [:]
     for locale in [nil, "en-US", "de-DE", "en-US-u-ka-shifted-ks-level4"] {
       let settings = try await CrowdedShop.load(
-        wide: 0..<8, reports: directory,
+        wide: 0..<8, reports: folder.path(""),
         database: try await PrivatePostgres.shared().createDatabase(locale: locale),
         arrival: CrowdedShop.Arrival(seed: 1, nights: 2)
-      ) { settings, asOf in try await CrowdedShop.audit(settings, asOf, "\(directory)/first \(locale ?? "C")") }
-      let folder = "\(directory)/\(locale ?? "C")"
-      try await CrowdedShop.audit(settings, CrowdedShop.asOf, folder)
+      ) { settings, asOf in try await CrowdedShop.audit(settings, asOf, folder.path("first \(locale ?? "C")")) }
+      let report = folder.path(locale ?? "C")
+      try await CrowdedShop.audit(settings, CrowdedShop.asOf, report)
       for name in CrowdedShop.files + ["changes.csv"] {
-        let bytes = try CrowdedShop.bytes(folder, name)
+        let bytes = try CrowdedShop.bytes(report, name)
         #expect(bytes == expected[name, default: bytes], "\(name), \(locale ?? "by bytes")")
         expected[name] = bytes
       }
@@ -54,15 +52,13 @@ import Testing
 
   /// The shop's columns have a case-insensitive collation, with which the server rejects searches in text.
   @Test func columnCollationsChangeNeitherAuditNorExplain() async throws {
-    let directory = FileManager.default.temporaryDirectory.appendingPathComponent("columns-\(UUID().uuidString)").path
-    try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
-    defer { try? FileManager.default.removeItem(atPath: directory) }
+    let folder = try TemporaryFolder()
     let shop = CrowdedShop(seed: 3)
     var (files, explanations): ([[String: [[String]]]], [[String]]) = ([], [])
     for isLoose in [false, true] {
-      let settings = try await shop.load(reports: directory)
-      let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit tests")
-      try await session.executeScript(
+      let settings = try await shop.load(reports: folder.path(""))
+      try await execute(
+        settings.databaseURL,
         """
         CREATE COLLATION public.loose (provider = icu, locale = 'und-u-ks-level1', deterministic = false);
         DO $$ DECLARE c record; BEGIN
@@ -71,8 +67,7 @@ import Testing
               AND a.attnum > 0 AND NOT a.attisdropped
           LOOP EXECUTE format('ALTER TABLE %s ALTER %I TYPE text COLLATE public.loose', c.t, c.attname); END LOOP; END $$
         """)
-      await session.close()
-      files.append(try await CrowdedShop.audit(settings, CrowdedShop.asOf, "\(directory)/\(isLoose)"))
+      files.append(try await CrowdedShop.audit(settings, CrowdedShop.asOf, folder.path("\(isLoose)")))
       let explain = Explain(settings: settings)
       var said: [String] = []
       for id in shop.orderIds {
