@@ -86,16 +86,14 @@ import Testing
   ]
 
   @Test(
-    "The reason of a duplicate states whose the owner is", arguments: [("user", "same user"), ("else", "another user")])
-  func whose(user: String, words: String) {
+    "A duplicate of the same person is major, one of another person critical, and the reason states whose the owner is",
+    arguments: [("user", "same user", .major), ("else", "another user", .critical)] as [(String, String, Severity)])
+  func whose(user: String, words: String, severity: Severity) {
     var scene = ShopFixture()
     scene.paidOrder()
-    scene.order("later", by: user) {
-      $0.transactionId = "T1"
-      $0.createdAt = ordered + .hours(1)
-    }
-    let finding = scene.world.audited().findings.first { $0.kind == .duplicateClaim }
-    #expect(finding?.reason.text.contains(words) == true)
+    scene.order("later", by: user, stating: "T1", hours: 1)
+    let finding = scene.world.finding(.duplicateClaim)
+    #expect(finding?.reason.text.contains(words) == true && finding?.severity == severity)
     #expect(finding?.transactionId == "T1")
   }
 

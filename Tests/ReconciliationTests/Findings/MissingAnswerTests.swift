@@ -5,11 +5,6 @@ import Testing
 
 /// The findings that a missing answer withholds.
 @Suite struct MissingAnswerTests {
-  private static let comparisons: Set<FindingKind> = [
-    .quantityMismatch, .amountMismatch, .currencyMismatch, .accountTokenMissing, .deliveredBeforePaid,
-    .purchasePredatesOrder, .lapsedStillServed, .wrongUser,
-  ]
-
   /// A delivered order of one unit, and Apple's payment for two, proven by its own signed transaction or by its ID.
   private static func scene(isProven: Bool = true) -> (scene: ShopFixture, order: Order) {
     var scene = ShopFixture()

@@ -134,6 +134,12 @@ import Testing
   private static let offSale = Catalogue.Product(productId: "gems.100", soldUntil: ordered)
   private static let onSale = Catalogue.Product(productId: "gems.100", soldFrom: ordered)
 
+  @Test("A payment is dated by the original purchase")
+  func paidAt() {
+    let world = shop { $0.paidOrder(transaction: { $0.originalPurchaseDate = ordered - .hours(5) }) }
+    #expect(world.judged()?.paidAt == ordered - .hours(5))
+  }
+
   @Test("A restore is void although goods were delivered, and its amount is at risk")
   func disposition() {
     let restore = Case("a restore", "unpaid restored") { $0.sale(bought: Self.restored) }.judgement
