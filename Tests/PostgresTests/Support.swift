@@ -44,3 +44,29 @@ func postgresError(
   try #require(
     #expect(throws: PostgresError.self, sourceLocation: sourceLocation) { try body() }, sourceLocation: sourceLocation)
 }
+
+/// A value of a row that is copied in.
+enum CopiedValue {
+  case text(String?)
+  case int(Int64?)
+  case bool(Bool?)
+  case timestamp(Int64?)
+  case numeric(Int64?, decimals: Int)
+}
+
+extension CopyWriter {
+  /// Writes a row of these values.
+  mutating func write(_ values: CopiedValue...) throws(PostgresError) {
+    try row { row throws(PostgresError) in
+      for value in values {
+        switch value {
+        case .text(let text): try row.text(text)
+        case .int(let number): try row.int(number)
+        case .bool(let flag): try row.bool(flag)
+        case .timestamp(let microseconds): try row.timestamp(microseconds)
+        case .numeric(let scaled, let decimals): try row.numeric(scaled, decimals: decimals)
+        }
+      }
+    }
+  }
+}

@@ -114,7 +114,7 @@ struct CancellationTests {
         try connection.copyIn(into: try PostgresIdentifier("t"), columns: ["n"]) { writer in
           defer { started.finish() }
           while true {
-            try writer.row { row throws(PostgresError) in try row.int(1) }
+            try writer.write(.int(1))
             if writer.rowCount == 100_000 { started.yield() }
           }
         }

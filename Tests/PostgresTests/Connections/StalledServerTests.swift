@@ -5,6 +5,14 @@ import Testing
 
 /// A server that neither answers nor closes its connections, as with a dead disk.
 @Suite(.serialized, .timeLimit(.minutes(10))) struct StalledServerTests {
+  // A server of its own, because whole servers are stopped. The tests of a serialized suite share it.
+  private static let started = Task { try await PrivatePostgres.start() }
+
+  private func server() async throws -> (cluster: PrivatePostgres, conninfo: String) {
+    let cluster = try await Self.started.value
+    return (cluster, try await cluster.createDatabase())
+  }
+
   private func stopping<R>(_ processes: [Int32], _ body: () async throws -> R) async throws -> R {
     for process in processes { try #require(kill(process, SIGSTOP) == 0) }
     defer { for process in processes { kill(process, SIGCONT) } }
@@ -13,8 +21,8 @@ import Testing
 
   @Test("cancelling its task ends a statement without an answer", arguments: [false, true])
   func cancellation(isWholeServerStalled: Bool) async throws {
-    let cluster = try await PrivatePostgres.start()
-    let session = try await PostgresSession.connect(try await cluster.createDatabase(), applicationName: "x")
+    let (cluster, conninfo) = try await server()
+    let session = try await PostgresSession.connect(conninfo, applicationName: "x")
     let backend = Int32(try await session.processId())
     try await stopping(isWholeServerStalled ? [try cluster.serverProcess, backend] : [backend]) {
       let task = Task { try await session.transaction { connection in try connection.execute("SELECT 1") } }
@@ -29,8 +37,7 @@ import Testing
   }
 
   @Test("cancelling their task ends stalled streams and their connections") func streams() async throws {
-    let cluster = try await PrivatePostgres.start()
-    let conninfo = try await cluster.createDatabase()
+    let conninfo = try await server().conninfo
     let (signal, started) = AsyncStream<[Int32]>.makeStream()
     let task = Task {
       try await withBlockingThread { scope in
@@ -55,8 +62,7 @@ import Testing
 
   @Test("a statement without an answer fails after the response timeout, and the connection is lost")
   func silence() async throws {
-    let cluster = try await PrivatePostgres.start()
-    let conninfo = try await cluster.createDatabase()
+    let conninfo = try await server().conninfo
     try await withBlockingThread { scope in
       var profile = SessionProfile.store
       profile.responseTimeout = .milliseconds(500)
@@ -72,8 +78,7 @@ import Testing
   }
 
   @Test("cancelling its task ends a connection attempt without an answer") func connecting() async throws {
-    let cluster = try await PrivatePostgres.start()
-    let conninfo = try await cluster.createDatabase()
+    let (cluster, conninfo) = try await server()
     try await stopping([try cluster.serverProcess]) {
       let task = Task { _ = try await PostgresSession.connect(conninfo, applicationName: "x") }
       await Task.yield()

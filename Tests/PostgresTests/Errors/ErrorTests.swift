@@ -61,13 +61,6 @@ import Testing
     #expect(error.statement == "SELECT 1 FROM absent WHERE a = E'…' AND b = '…'")
   }
 
-  @Test("a connection is usable after an error") func usableAfterError() async throws {
-    try await onConnection { connection in
-      _ = try postgresError { try connection.execute("SELECT 1/0") }
-      #expect(try connection.execute("SELECT 1").single().int64(0) == 1)
-    }
-  }
-
   @Test("expecting a single row fails for none and for several", arguments: [0, 2])
   func single(_ count: Int64) async throws {
     let error = try await postgresError {
