@@ -1,19 +1,11 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Streams
 
 /// Sorting with spill files gives the same order as sorting in memory.
 @Suite struct SpillSorterTests {
-  /// A seeded generator, because the standard one cannot be seeded.
-  private struct Generator: RandomNumberGenerator {
-    var state: UInt64
-    mutating func next() -> UInt64 {
-      state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
-      return state ^ (state >> 29)
-    }
-  }
-
   private func sorted(_ records: [(key: [UInt8], content: [UInt8])], budget: Int) throws -> [[UInt8]] {
     let sorter = SpillSorter(directory: NSTemporaryDirectory(), budget: budget)
     for record in records { try sorter.add(key: record.key, content: record.content) }
@@ -64,7 +56,7 @@ import Testing
 
   @Test(arguments: [0, 1, 2, 50, 2_000])
   func memoryAndDiskSortEqually(_ count: Int) throws {
-    var generator = Generator(state: UInt64(count) + 7)
+    var generator = SeededGenerator(seed: UInt64(count) + 7)
     var records = (0..<count).map { _ in
       (
         key: (0..<Int.random(in: 0...6, using: &generator)).map { _ in UInt8.random(in: 0...3, using: &generator) },
