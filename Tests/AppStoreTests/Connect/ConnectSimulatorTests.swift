@@ -6,37 +6,31 @@ import Reconciliation
 import TieOut
 import Testing
 
-/// The client and the report reader against the simulator, with all its report faults.
+/// The client and the report reader against the simulator, with its report faults.
 struct ConnectSimulatorTests {
   private static let key = P256.Signing.PrivateKey()
-  private static let now = Instant(seconds: 1_795_212_000)
   private static let day = "2026-11-10"
 
   /// Two purchases of 10 November in California, one of them counted a day later, a refund, and a lost order.
-  private static var world: String {
-    get throws {
-      let pem = try #require(
-        String(data: JSONSerialization.data(withJSONObject: [key.publicKey.pemRepresentation]), encoding: .utf8)?
-          .dropFirst().dropLast())
-      return """
-        {"apps":[{"bundleId":"com.example.game","sku":"GAME01"}],
-        "connect":{"vendor":"80012345","issuerId":"issuer","keyId":"KEY","publicKey":\(pem),"uncollectedPermille":0},
-        "transactions":[
-          {"transactionId":"1","environment":"Production","bundleId":"com.example.game","productId":"gems60",
-           "type":"Consumable","quantity":2,"purchaseDate":1794343600000,"price":1980,"currency":"USD","storefront":"USA",
-           "revocationDate":1794344600000},
-          {"transactionId":"2","environment":"Production","bundleId":"com.example.game","productId":"gems60",
-           "type":"Consumable","purchaseDate":1794343600000,"reportedDate":1794430000000,"price":990,"currency":"USD",
-           "storefront":"DEU"},
-          {"transactionId":"3","environment":"Production","bundleId":"com.example.game","productId":"gems60",
-           "type":"Consumable","purchaseDate":1794343600000,"price":990,"currency":"USD","storefront":"USA",
-           "isReportOnly":true},
-          {"transactionId":"4","environment":"Sandbox","bundleId":"com.example.game","productId":"gems60",
-           "type":"Consumable","purchaseDate":1794343600000,"price":990,"currency":"USD"}],
-        "receipts":[]}
-        """
-    }
-  }
+  private static let world: String = {
+    let pem = key.publicKey.pemRepresentation.replacing("\n", with: "\\n")
+    let bought: Int64 = 1_794_343_600_000
+    let transactions = [
+      SimulatedWorld.sold(
+        "1", at: bought,
+        #""quantity":2,"price":1980,"currency":"USD","storefront":"USA","revocationDate":\#(bought + 1_000_000)"#),
+      SimulatedWorld.sold(
+        "2", at: bought,
+        #""reportedDate":\#(bought + SimulatedWorld.day),"price":990,"currency":"USD","storefront":"DEU""#),
+      SimulatedWorld.sold("3", at: bought, #""price":990,"currency":"USD","storefront":"USA","isReportOnly":true"#),
+      SimulatedWorld.sold("4", at: bought, #""price":990,"currency":"USD""#, environment: "Sandbox"),
+    ]
+    return """
+      {"apps":[{"bundleId":"com.example.game","sku":"GAME01"}],"receipts":[],
+      "connect":{"vendor":"80012345","issuerId":"issuer","keyId":"KEY","publicKey":"\(pem)","uncollectedPermille":0},
+      "transactions":[\(transactions.joined(separator: ","))]}
+      """
+  }()
 
   private func download(
     _ simulator: RunningSimulator, key: P256.Signing.PrivateKey = Self.key, kind: ConnectQuery.Kind? = nil,
@@ -82,59 +76,41 @@ struct ConnectSimulatorTests {
 
   @Test func anUnknownKeyIsRejected() async throws {
     try await RunningSimulator.run(world: Self.world) { simulator in
-      let outcome = try await download(simulator, key: P256.Signing.PrivateKey()).outcome
-      #expect(outcome == .refused(.token))
+      #expect(try await download(simulator, key: P256.Signing.PrivateKey()).outcome == .refused(.token))
     }
   }
 
-  @Test(arguments: [
-    #"{"encoding":"gzip"}"#, #"{"encoding":"none"}"#, #"{"compressions":0}"#, #"{"compressions":2}"#,
-    #"{"compressions":2,"encoding":"gzip"}"#, #"{"extraColumn":"New"}"#, #"{"isReversed":true}"#,
-    #"{"hasBlanks":true}"#, #"{"hasTrailingTab":true}"#, #"{"hasCRLF":true}"#,
-  ])
-  func equivalentSpellingsOfAReportReadEqual(fault: String) async throws {
+  @Test func everyFaultOfAReportIsServed() async throws {
     try await RunningSimulator.run(world: Self.world) { simulator in
       let plain = try rows(await download(simulator))
-      try await force(simulator, fault)
-      #expect(try rows(await download(simulator)) == plain)
-    }
-  }
-
-  @Test func unreadableSalesReportsAreRejected() async throws {
-    try await RunningSimulator.run(world: Self.world) { simulator in
-      try await force(simulator, #"{"missingColumn":"Units"}"#)
-      let answer = try await download(simulator)
-      #expect(throws: ReportProblem(line: 1, "the column “Units” is missing")) { try rows(answer) }
-      try await force(simulator, #"{"isCut":true}"#)
-      #expect(
-        try await download(simulator).outcome
-          == .unanswered(Silence(reason: .appleError, detail: "the compressed data end before their end")))
-      try await force(simulator, #"{"isBomb":true}"#)
-      let file = try #require(try await download(simulator).outcome.report)
-      #expect(throws: GunzipError.tooLong(limit: 1 << 20)) { try Gunzip.text(of: file.bytes, limit: 1 << 20) }
-    }
-  }
-
-  @Test func zerosUnknownTypesAndBareHeadersAreRead() async throws {
-    try await RunningSimulator.run(world: Self.world) { simulator in
+      for spelling in [
+        #""encoding":"gzip""#, #""encoding":"none""#, #""compressions":0"#, #""compressions":2"#,
+        #""compressions":2,"encoding":"gzip""#, #""extraColumn":"New""#, #""isReversed":true"#, #""hasBlanks":true"#,
+        #""hasTrailingTab":true"#, #""hasCRLF":true"#,
+      ] {
+        try await force(simulator, "{\(spelling)}")
+        #expect(try rows(await download(simulator)) == plain, "\(spelling)")
+      }
       try await force(simulator, #"{"isHeaderOnly":true}"#)
       #expect(try rows(await download(simulator)).isEmpty)
       try await force(simulator, #"{"type":"IZ9"}"#)
       #expect(try rows(await download(simulator)).allSatisfy { $0.kind == .unknown })
       try await force(simulator, #"{"hasZeroUnits":true}"#)
       #expect(try rows(await download(simulator)).contains { $0.units == .zero })
-    }
-  }
-
-  @Test func versionDriftAndErrorsAreHandled() async throws {
-    try await RunningSimulator.run(world: Self.world) { simulator in
+      try await force(simulator, #"{"missingColumn":"Units"}"#)
+      let answer = try await download(simulator)
+      #expect(throws: ReportProblem(line: 1, "the column “Units” is missing")) { try rows(answer) }
+      try await force(simulator, #"{"isCut":true}"#)
+      let cut = Silence(reason: .appleError, detail: "the compressed data end before their end")
+      #expect(try await download(simulator).outcome == .unanswered(cut))
+      try await force(simulator, #"{"isBomb":true}"#)
+      let file = try #require(try await download(simulator).outcome.report)
+      #expect(throws: GunzipError.tooLong(limit: 1 << 20)) { try Gunzip.text(of: file.bytes, limit: 1 << 20) }
       try await force(simulator, #"{"version":"1_4"}"#)
       let drifted = try await download(simulator)
-      #expect(drifted.requests == 2 && drifted.warnings.count == 1)
-      #expect(try !rows(drifted).isEmpty)
-      try await force(
-        simulator,
-        #"{"failure":{"status":403,"code":"FORBIDDEN.REQUIRED_AGREEMENTS_MISSING_OR_EXPIRED","detail":"x"}}"#)
+      #expect(try drifted.requests == 2 && drifted.warnings.count == 1 && !rows(drifted).isEmpty)
+      let code = "FORBIDDEN.REQUIRED_AGREEMENTS_MISSING_OR_EXPIRED"
+      try await force(simulator, #"{"failure":{"status":403,"code":"\#(code)","detail":"x"}}"#)
       #expect(try await download(simulator).outcome == .refused(.agreements))
     }
   }
@@ -142,27 +118,24 @@ struct ConnectSimulatorTests {
   /// Both kinds of finance report of one period have the same sums, and a late settlement is in the next one.
   @Test func financeReportsAgreeWithEachOther() async throws {
     try await RunningSimulator.run(world: Self.world) { simulator in
-      var sums: [Millionths] = []
-      for kind in [
-        ConnectQuery.Kind.finance(type: "FINANCE_DETAIL", region: "Z1"), .finance(type: "FINANCIAL", region: "ZZ"),
-      ] {
-        let answer = try await download(simulator, kind: kind, name: "2027-02")
-        let file = try #require(answer.outcome.report)
+      func finance(_ type: String, _ region: String) async throws -> ConnectAnswer.Outcome {
+        try await download(simulator, kind: .finance(type: type, region: region), name: "2027-02").outcome
+      }
+      func sum(_ type: String, _ region: String) async throws -> Millionths {
+        let file = try #require(try await finance(type, region).report)
         var sum = Millionths.zero
         _ = try FinanceReport.read(file.bytes, period: FiscalCalendar.period(named: "2027-02")) {
           sum += $0.extendedShare
         }
-        sums.append(sum)
+        return sum
       }
-      #expect(sums[0] == sums[1] && sums[0] > .zero)
+      let detailed = try await sum("FINANCE_DETAIL", "Z1")
+      #expect(try await sum("FINANCIAL", "ZZ") == detailed && detailed > .zero)
       try await force(simulator, #"{"hasBadTotals":true}"#)
-      let broken = try await download(simulator, kind: .finance(type: "FINANCIAL", region: "ZZ"), name: "2027-02")
-      let file = try #require(broken.outcome.report)
+      let file = try #require(try await finance("FINANCIAL", "ZZ").report)
       #expect(throws: ReportProblem.self) { try FinanceReport.read(file.bytes, period: nil) { _ in } }
       // A calendar month is not a fiscal period, and a wrong region has no sales.
-      #expect(
-        try await download(simulator, kind: .finance(type: "FINANCIAL", region: "US"), name: "2027-02").outcome
-          == .noSales)
+      #expect(try await finance("FINANCIAL", "US") == .noSales)
     }
   }
 }

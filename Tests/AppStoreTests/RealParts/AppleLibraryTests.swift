@@ -1,44 +1,41 @@
-import AppStore
 import Crypto
 import Foundation
 import Reconciliation
+import SwiftASN1
 import Testing
+import X509
+
+@testable import AppStore
 
 /// Apple's own server library sends the simulator the same requests as our client, and both must read the same.
 @Suite(.enabled(if: RealParts.areInstalled), .timeLimit(.minutes(10)))
 struct AppleLibraryTests {
-  private static let day: Int64 = 86_400_000
+  private static let day = SimulatedWorld.day
 
   /// Adds forty-five purchases of one customer, so that histories have pages. They are recent, because Apple keeps
   /// notifications for half a year by the clock of the client.
-  private static func world(now: Int64, key: P256.Signing.PrivateKey, root: String) -> String {
+  private static func world(now: Int64, key: P256.Signing.PrivateKey) -> String {
     let gems = (0..<45).map { number in
       let refund =
-        number.isMultiple(of: 9)
-        ? #","revocationDate":\#(now - 3_600_000 + Int64(number)),"revocationReason":1,"revocationType":"REFUND_PRORATED","#
-          + #""revocationPercentage":33333"# : ""
-      return #",{"transactionId":"\#(2_000 + number)","environment":"Production","bundleId":"com.example.game","#
-        + #""productId":"gems.100","type":"Consumable","quantity":3,"purchaseDate":\#(now - 2 * day + Int64(number) * 60_000),"#
-        + #""price":5970,"currency":"JPY","appAccountToken":"7e3fb204-2b3c-4f4e-8a3e-7f3c9c1d2b11"\#(refund)}"#
+        #","revocationDate":\#(now - 3_600_000 + Int64(number)),"revocationReason":1,"revocationType":"REFUND_PRORATED","#
+        + #""revocationPercentage":33333"#
+      return SimulatedWorld.sold(
+        "\(2_000 + number)", at: now - 2 * day + Int64(number) * 60_000,
+        #""quantity":3,"price":5970,"currency":"JPY","appAccountToken":"\#(SimulatedWorld.token)""#
+          + (number.isMultiple(of: 9) ? refund : ""))
     }
     let pem = key.publicKey.pemRepresentation.replacing("\n", with: "\\n")
-    return SimulatorOptionsTests.world().replacing(
-      #""appAppleId":1234567890"#,
-      with:
-        #""appAppleId":1234567890,"publicKey":"\#(pem)","issuerId":"57246542-96fe-1a63-e053-0824d011072a","keyId":"K""#
-    ).replacing("\"now\":1795017600000", with: "\"now\":\(now)")
-      .replacing("}]}", with: "}\(gems.joined())]}", maxReplacements: 1)
+    return SimulatedWorld.ofEveryKind(
+      app: #","publicKey":"\#(pem)","issuerId":"\#(ServerAPICredentials.issuer)","keyId":"2X9R4HXF34""#, now: now,
+      and: gems)
   }
 
   @Test func bothClientsReportEqualFacts() async throws {
     let now = Int64(Date.now.timeIntervalSince1970 * 1_000)
     let key = P256.Signing.PrivateKey()
-    let directory = FileManager.default.temporaryDirectory.appendingPathComponent("roots-\(UUID().uuidString)")
-    try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
-    defer { try? FileManager.default.removeItem(at: directory) }
-    let root = directory.appendingPathComponent("root.pem")
-    let world = Self.world(now: max(now, 1_795_104_000_000), key: key, root: root.path)
-    try await RunningSimulator.run(world: world, "--root-certificate", root.path) { simulator in
+    let world = Self.world(now: max(now, 1_795_104_000_000), key: key)
+    try await SigningSimulator.run(world) { setting in
+      let base = "http://127.0.0.1:\(setting.simulator.port)/production"
       let ids = ["1", "2", "3", "4", "5", "6", "7", "2000", "2009", "999"]
       let orders = ["MINVOICE1", "MINVOICE2"]
       let notifications =
@@ -48,23 +45,16 @@ struct AppleLibraryTests {
         ] as [(String, String?)]
       let window = (since: now - 100 * Self.day, until: now + Self.day)
       let asked: [String: Any] = [
-        "base": "http://127.0.0.1:\(simulator.port)/production", "root": try String(contentsOf: root, encoding: .utf8),
-        "key": key.pemRepresentation, "keyId": "K", "issuerId": "57246542-96fe-1a63-e053-0824d011072a",
+        "base": base, "root": try setting.roots.certificates.map { try $0.serializeAsPEM().pemString }.joined(),
+        "key": key.pemRepresentation, "keyId": "2X9R4HXF34", "issuerId": ServerAPICredentials.issuer,
         "bundleId": "com.example.game", "appAppleId": 1_234_567_890, "ids": ids, "orders": orders,
         "notifications": notifications.map { [$0.0, $0.1 as Any?] }, "since": window.since, "until": window.until,
       ]
       let theirs = try RealParts.run("apple_library.py", asked)
 
-      let side = { (name: String) in
-        ServerAPIHost(url: try EndpointURL("http://127.0.0.1:\(simulator.port)/\(name)"), requestsPerSecond: nil)
-      }
-      let client = try ServerAPIClient(
-        transport: simulator.transport, production: side("production"), sandbox: side("sandbox"),
-        credentials: ServerAPICredentials(
-          issuerId: "57246542-96fe-1a63-e053-0824d011072a", keyId: "K", privateKeyPEM: Secret(key.pemRepresentation),
-          bundleId: "com.example.game", appAppleId: 1_234_567_890),
-        verifier: JWSVerifier(roots: try TrustedRoots(directory: directory.path, pinned: false)), version: "test",
-        now: { Instant(milliseconds: now) })
+      var credentials = ServerAPICredentials.test(key: key)
+      credentials.appAppleId = 1_234_567_890
+      let client = try setting.simulator.client(credentials, roots: setting.roots)
       let ours = OwnClientFacts(client: client)
       for (part, value) in try await ours.everything(ids, orders, notifications, window) {
         let others = theirs[part] as? [String: Any] ?? [:]

@@ -7,31 +7,29 @@ import Reconciliation
 
 /// A simulator whose certificates are trusted, with a client of its App Store Server API.
 struct SigningSimulator {
-  var client: ServerAPIClient
-  var simulator: RunningSimulator
-  var judge: OfflineJudge
+  let simulator: RunningSimulator
+  let roots: TrustedRoots
+  let client: ServerAPIClient
+  var judge: OfflineJudge { OfflineJudge(roots: roots) }
+
+  private init(_ simulator: RunningSimulator, roots: TrustedRoots) throws {
+    (self.simulator, self.roots) = (simulator, roots)
+    client = try simulator.client(.test(), roots: roots)
+  }
 
   /// - Parameter makesReceipts: true to sign app receipts and old receipts, which needs RSA keys.
   static func run<Result>(
-    _ world: String, credentials: ServerAPICredentials = .test(), clockError: Span = .seconds(0),
-    makesReceipts: Bool = false, arguments: [String] = [], isolation: isolated (any Actor)? = #isolation,
-    body: (SigningSimulator) async throws -> Result
+    _ world: String, makesReceipts: Bool = false, arguments: [String] = [],
+    isolation: isolated (any Actor)? = #isolation, body: (SigningSimulator) async throws -> Result
   ) async throws -> Result {
     let directory = FileManager.default.temporaryDirectory.appendingPathComponent("roots-\(UUID().uuidString)")
     try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
     defer { try? FileManager.default.removeItem(at: directory) }
     let options = ["--root-certificate"] + (makesReceipts ? ["--receipt-root-certificate"] : [])
     let files = options.flatMap { [$0, directory.appendingPathComponent("root\($0).pem").path] }
-    return try await RunningSimulator.run(world: world, arguments: files + arguments) { simulator in
+    return try await RunningSimulator.run(world: world, files + arguments) { simulator in
       let roots = try TrustedRoots(directory: directory.path, pinned: false)
-      let side = { (name: String) in
-        ServerAPIHost(url: try EndpointURL("http://127.0.0.1:\(simulator.port)/\(name)"), requestsPerSecond: nil)
-      }
-      let client = try ServerAPIClient(
-        transport: simulator.transport, production: side("production"), sandbox: side("sandbox"),
-        credentials: credentials, verifier: JWSVerifier(roots: roots), version: "test",
-        now: { Instant(milliseconds: Int64(Date.now.timeIntervalSince1970 * 1_000)) + clockError })
-      return try await body(SigningSimulator(client: client, simulator: simulator, judge: OfflineJudge(roots: roots)))
+      return try await body(SigningSimulator(simulator, roots: roots))
     }
   }
 
@@ -63,14 +61,7 @@ struct RunningSimulator {
   let transport: HTTPTransport
 
   static func run<Result>(
-    world: String, _ arguments: String..., isolation: isolated (any Actor)? = #isolation,
-    body: (RunningSimulator) async throws -> Result
-  ) async throws -> Result {
-    try await run(world: world, arguments: arguments, body: body)
-  }
-
-  static func run<Result>(
-    world: String, arguments: [String], isolation: isolated (any Actor)? = #isolation,
+    world: String, _ arguments: [String] = [], isolation: isolated (any Actor)? = #isolation,
     body: (RunningSimulator) async throws -> Result
   ) async throws -> Result {
     let directory = FileManager.default.temporaryDirectory.appendingPathComponent("simulator-\(UUID().uuidString)")
@@ -129,18 +120,30 @@ struct RunningSimulator {
     try? output.fileHandleForReading.close()
   }
 
-  func client(now: Instant = Instant(seconds: 1_795_212_000)) throws -> VerifyReceiptClient {
-    let gate = RateGate(rate: nil)
+  func client() throws -> VerifyReceiptClient {
+    let side = { (name: String) in
+      VerifyReceiptClient.Endpoint(
+        url: try EndpointURL("http://127.0.0.1:\(port)/\(name)/verifyReceipt"), gate: RateGate(rate: nil))
+    }
     return VerifyReceiptClient(
-      transport: transport,
-      production: .init(url: try EndpointURL("http://127.0.0.1:\(port)/production/verifyReceipt"), gate: gate),
-      sandbox: .init(url: try EndpointURL("http://127.0.0.1:\(port)/sandbox/verifyReceipt"), gate: gate),
-      version: "test", now: { now })
+      transport: transport, production: try side("production"), sandbox: try side("sandbox"), version: "test",
+      now: { Instant(seconds: 1_795_212_000) })
   }
 
-  func verify(
-    _ payload: String, secret: String? = nil, first: AppleHost = .production
-  ) async throws -> ReceiptAnswer {
+  /// A client of the App Store Server API whose clock is wrong by `clockError`.
+  func client(
+    _ credentials: ServerAPICredentials, roots: TrustedRoots, clockError: Span = .seconds(0)
+  ) throws -> ServerAPIClient {
+    let side = { (name: String) in
+      ServerAPIHost(url: try EndpointURL("http://127.0.0.1:\(port)/\(name)"), requestsPerSecond: nil)
+    }
+    return try ServerAPIClient(
+      transport: transport, production: side("production"), sandbox: side("sandbox"), credentials: credentials,
+      verifier: JWSVerifier(roots: roots), version: "test",
+      now: { Instant(milliseconds: Int64(Date.now.timeIntervalSince1970 * 1_000)) + clockError })
+  }
+
+  func verify(_ payload: String, secret: String? = nil, first: AppleHost = .production) async throws -> ReceiptAnswer {
     try await client().verify(payload: payload, sharedSecret: secret.map { Secret($0) }, first: first)
   }
 

@@ -16,7 +16,7 @@ import Testing
   @Test func answersWithoutContentAreNoAnswers() async throws {
     let shop = try await Rehearsal.sampleShop()
     let apple = SimulatorControl(port: shop.port)
-    // `SimulatorOptionsTests` has all shapes.
+    // `SimulatedPayloadTests` has all shapes.
     let shapes = [#""receipt":"emptyReceipt""#, #""receipt":"surrogateInApp""#, #""status":21099"#]
     var day = 10
     for shape in shapes {
