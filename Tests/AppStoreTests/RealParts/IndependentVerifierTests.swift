@@ -65,8 +65,8 @@ struct IndependentVerifierTests {
     for (name, payload) in payloads {
       entries.append(Entry(name: name, kind: "signed", payload: try TestJWS(payload: payload).text))
     }
-    for broken in JWSRefusalCase.all {
-      entries.append(Entry(name: broken.testDescription, kind: "signed", payload: try broken.jws()))
+    for broken in RefusalCase.jws {
+      entries.append(Entry(name: broken.testDescription, kind: "signed", payload: try broken.payload()))
     }
     for created in ["2015-06-01T00:00:00Z", "2026-06-01T00:00:00Z"] {
       for count in [0, 1, 3] {
@@ -77,8 +77,8 @@ struct IndependentVerifierTests {
           Entry(name: "an app receipt of \(created) with \(count)", kind: "app", payload: try receipt.base64))
       }
     }
-    for broken in ReceiptRefusalCase.all {
-      entries.append(Entry(name: "receipt: \(broken.testDescription)", kind: "app", payload: try broken.receipt()))
+    for broken in RefusalCase.receipts {
+      entries.append(Entry(name: "receipt: \(broken.testDescription)", kind: "app", payload: try broken.payload()))
     }
     return entries
   }

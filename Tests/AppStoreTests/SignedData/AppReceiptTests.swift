@@ -20,16 +20,20 @@ private func accepted(_ change: (inout TestAppReceipt) throws -> Void = { _ in }
   try verify(altered(change)).get()
 }
 
+/// A receipt, with a change made before signing.
+@Sendable private func altered(_ change: (inout TestAppReceipt) throws -> Void) throws -> String {
+  var receipt = try TestAppReceipt()
+  try change(&receipt)
+  return try receipt.base64
+}
+
 @Suite("Genuine app receipts")
 struct AppReceiptTests {
   @Test("Every purchase in a receipt is a fact")
   func readsPurchases() throws {
     var built = try TestAppReceipt()
     built.purchases = [
-      TestAppReceipt.purchase(),
-      TestAppReceipt.purchase(
-        id: "1000000000000003", original: "1000000000000002", type: 3, cancelled: "2026-05-31T13:00:00Z",
-        expires: "2026-06-30T12:00:00Z"),
+      TestAppReceipt.purchase(), TestAppReceipt.refundedPeriod,
       TestAppReceipt.purchase(id: "1000000000000004", original: "1000000000000001", type: 0),
     ]
     let receipt = try verify(built.base64).get()
@@ -58,15 +62,11 @@ struct AppReceiptTests {
     #expect(ReceivedPayload("rubbish").listedTransactions == nil)
   }
 
-  @Test("Empty dates are no statement")
-  func emptyDatesAreSilent() throws {
+  @Test("Empty dates are no statement, and a receipt without purchases is genuine")
+  func acceptsLittle() throws {
     let fact = try accepted().transactions[0]
     #expect(fact.revocation == .absent && fact.appAccountToken == .absent)
     #expect(fact.expiresDate == nil && fact.priceMilliunits == nil)
-  }
-
-  @Test("A receipt without purchases is genuine")
-  func acceptsNoPurchases() throws {
     #expect(try accepted { $0.purchases = [] }.transactions.isEmpty)
   }
 
@@ -97,8 +97,7 @@ struct AppReceiptTests {
       ("ProductionVPPSandbox", .sandbox),
     ])
   func readsEnvironment(name: String, environment: AppleEnvironment) throws {
-    let receipt = try accepted { $0.attributes = TestAppReceipt.attributes(environment: name) }
-    #expect(receipt.environment == environment)
+    #expect(try accepted { $0.attributes = TestAppReceipt.attributes(environment: name) }.environment == environment)
   }
 
   @Test("A receipt with indefinite lengths is read")
@@ -121,13 +120,12 @@ struct AppReceiptTests {
     #expect(try verify(wrapped).get() == verify(text).get())
   }
 
-  @Test("A digest that is named together with RSA, and certificates in any order, are accepted")
+  @Test("A combined digest and RSA name, certificates in any order, and others outside the path are accepted")
   func toleratesSpellings() throws {
     #expect(throws: Never.self) {
-      try accepted {
-        $0.signatureAlgorithm[8] = 11
-        $0.certificates = try $0.certificates.reversed() + [Authority.transactions.leaf.der]
-      }
+      try accepted { $0.signatureAlgorithm[8] = 11 }
+      try accepted { $0.certificates = try $0.certificates.reversed() + [Authority.transactions.leaf.der] }
+      try accepted { $0.certificates.insert([0x30, 0x00], at: 0) }
     }
   }
 
@@ -136,12 +134,7 @@ struct AppReceiptTests {
     arguments: [[0x00, 0x80], [0x00, 0xFF, 0x01], [0x7F], [0x01, 0x00], [UInt8](repeating: 0xFF, count: 20)])
   func acceptsSerialNumbers(serialNumber: [UInt8]) throws {
     let template = Authority.Template.leaf.with { $0.serialNumber = Certificate.SerialNumber(bytes: serialNumber) }
-    #expect(throws: Never.self) { try verify(withLeaf(template)).get() }
-  }
-
-  @Test("An unreadable certificate outside the path is ignored")
-  func ignoresOtherCertificates() throws {
-    #expect(throws: Never.self) { try accepted { $0.certificates.insert([0x30, 0x00], at: 0) } }
+    #expect(throws: Never.self) { try verify(TestAppReceipt(Authority.receipts.with(leaf: template)).base64).get() }
   }
 
   @Test("SHA-1 is accepted as long as Apple used it", arguments: ["2015-06-01T00:00:00Z", "2024-12-31T23:59:59Z"])
@@ -155,27 +148,11 @@ struct AppReceiptTests {
   }
 }
 
-struct ReceiptRefusalCase: Sendable, CustomTestStringConvertible {
-  let testDescription: String
-  let refusal: SignedDataRefusal
-  let receipt: @Sendable () throws -> String
-
-  init(_ name: String, _ refusal: SignedDataRefusal, _ receipt: @escaping @Sendable () throws -> String) {
-    testDescription = name
-    self.refusal = refusal
-    self.receipt = receipt
-  }
-
-  static var all: [ReceiptRefusalCase] { receiptCases }
-}
-
-private typealias Case = ReceiptRefusalCase
-
 @Suite("Refused app receipts")
 struct AppReceiptRefusalTests {
-  @Test("Each defect has its own refusal", arguments: receiptCases)
-  func refuses(_ broken: ReceiptRefusalCase) throws {
-    #expect(try verify(broken.receipt()) == .failure(broken.refusal))
+  @Test("Each defect has its own refusal", arguments: RefusalCase.receipts)
+  func refuses(_ broken: RefusalCase) throws {
+    #expect(try verify(broken.payload()) == .failure(broken.refusal))
   }
 
   @Test("Without roots for receipts, no receipt is judged")
@@ -196,13 +173,30 @@ struct AppReceiptRefusalTests {
   }
 }
 
-@Sendable private func altered(_ change: (inout TestAppReceipt) throws -> Void) throws -> String {
-  var receipt = try TestAppReceipt()
-  try change(&receipt)
-  return try receipt.base64
+private typealias Case = RefusalCase
+
+/// A genuine root that has issued another intermediate or leaf.
+private func chain(
+  _ name: String, _ refusal: SignedDataRefusal, intermediate: Authority.Template? = nil,
+  leaf: Authority.Template = .leaf
+) -> Case {
+  Case(name, refusal) {
+    try TestAppReceipt(Authority.receipts.with(intermediate: intermediate, leaf: leaf)).base64
+  }
 }
 
-private let receiptCases: [Case] = [
+/// A genuine receipt with a change made before signing.
+private func receipt(
+  _ name: String, _ refusal: SignedDataRefusal, _ change: @escaping @Sendable (inout TestAppReceipt) throws -> Void
+) -> Case {
+  Case(name, refusal) { try altered(change) }
+}
+
+@Sendable private func foreign() throws -> Authority {
+  try Authority(rootKey: Authority.rsaKey(2), intermediateKey: Authority.rsaKey(0), leafKey: Authority.rsaKey(1))
+}
+
+let receiptForms: [RefusalCase] = [
   Case("nothing", .payloadUnreadable) { "" },
   Case("no base64", .payloadUnreadable) { "{ \"signature\" = 1; }" },
   Case("random bytes", .payloadUnreadable) {
@@ -215,158 +209,120 @@ private let receiptCases: [Case] = [
     Data([UInt8](repeating: 0x30, count: 200_000).flatMap { [$0, 0x80] }).base64EncodedString()
   },
   Case("larger than the bound", .tooLarge) { String(repeating: "A", count: DecodingLimits.receiptLength + 1) },
-  Case("another amount of purchases", .signatureMismatch) {
-    try altered {
-      $0.signedInstead = $0.content
-      $0.purchases.append(TestAppReceipt.purchase(id: "1000000000000009"))
-    }
+  receipt("another amount of purchases", .signatureMismatch) {
+    $0.signedInstead = $0.content
+    $0.purchases.append(TestAppReceipt.purchase(id: "1000000000000009"))
   },
-  Case("a later creation date", .signatureMismatch) {
-    try altered {
-      $0.signedInstead = $0.content
-      $0.attributes = TestAppReceipt.attributes(created: "2026-07-01T00:00:00Z")
-    }
+  receipt("a later creation date", .signatureMismatch) {
+    $0.signedInstead = $0.content
+    $0.attributes = TestAppReceipt.attributes(created: "2026-07-01T00:00:00Z")
   },
-  Case("signature of the other digest", .signatureMismatch) {
-    let weak = try altered { $0.digest = .sha1WithRSAEncryption }
-    let bytes = try #require(Data(base64Encoded: weak))
+  receipt("a signature of the digest", .signatureMismatch) { $0.signedInstead = Array(SHA256.hash(data: $0.content)) },
+  Case("digest identifier that is none", .unsupported("unknown digest")) {
+    var bytes = try #require(Data(base64Encoded: altered { $0.digest = .sha1WithRSAEncryption }))
     let sha1 = Data([0x06, 0x05, 0x2B, 0x0E, 0x03, 0x02, 0x1A])
-    let sha256 = Data([0x06, 0x05, 0x60, 0x86, 0x48, 0x01, 0x65])
     #expect(bytes.range(of: sha1) != nil)
-    // Replaced by an invalid digest identifier of the same length, which makes the form unknown.
-    var changed = bytes
-    while let range = changed.range(of: sha1) { changed.replaceSubrange(range, with: sha256) }
-    #expect(try verify(changed.base64EncodedString()) == .failure(.unsupported("unknown digest")))
-    return try altered {
-      $0.signedInstead = Array(SHA256.hash(data: $0.content))
+    while let range = bytes.range(of: sha1) {
+      bytes.replaceSubrange(range, with: [0x06, 0x05, 0x60, 0x86, 0x48, 0x01, 0x65])
     }
+    return bytes.base64EncodedString()
   },
-  Case("chain of another root", .chainNotTrusted) { try TestAppReceipt(foreign()).base64 },
-  Case("another root's chain before the genuine root", .chainNotTrusted) {
-    let foreign = try foreign()
-    return try altered {
-      $0.leaf = foreign.leaf
-      $0.certificates = [try foreign.leaf.der, try foreign.intermediate.der, $0.certificates[2]]
-    }
+  receipt("two signers", .unsupported("several signers")) { $0.signers = 2 },
+  receipt("no signer", .payloadUnreadable) { $0.signers = 0 },
+  receipt("SHA-1 after Apple's last such certificate", .digestTooWeak) {
+    $0.digest = .sha1WithRSAEncryption
+    $0.attributes = TestAppReceipt.attributes(created: "2025-01-24T00:00:00Z")
   },
-  Case("no certificates", .chainNotTrusted) { try altered { $0.certificates = [] } },
-  Case("no intermediate", .chainNotTrusted) { try altered { $0.certificates.remove(at: 1) } },
-  Case("certificate that is none", .certificateUnreadable(1)) { try altered { $0.certificates[1] = [0x30, 0x00] } },
-  Case("too many certificates", .tooLarge) {
-    try altered { $0.certificates = Array(repeating: $0.certificates[0], count: 9) }
+  receipt("signed attributes", .unsupported("signed attributes")) {
+    $0.signedAttributes = TestASN1.element(0xA0, TestASN1.sequence(TestASN1.identifier([0x2A])))
   },
-  Case("too many purchases", .tooLarge) {
-    try altered { $0.purchases = Array(repeating: [], count: DecodingLimits.receiptPurchases + 1) }
-  },
-  Case("leaf without Apple's marker: a developer's certificate", .markerMissing(.leaf)) {
-    try withLeaf(.leaf.with { $0.marker = nil })
-  },
-  Case("leaf with the intermediate's marker", .markerMissing(.leaf)) {
-    try underIntermediate(.intermediate, leaf: .leaf.with { $0.marker = Authority.intermediateMarker })
-  },
-  Case("leaf that may not sign", .certificateNotUsable(.leaf)) {
-    try underIntermediate(.intermediate, leaf: .leaf.with { $0.usage = KeyUsage(keyEncipherment: true) })
-  },
-  Case("intermediate without Apple's marker", .markerMissing(.intermediate)) {
-    try underIntermediate(.intermediate.with { $0.marker = nil })
-  },
-  Case("intermediate with the leaf's marker", .markerMissing(.intermediate)) {
-    try underIntermediate(.intermediate.with { $0.marker = Authority.leafMarker })
-  },
-  Case("intermediate that is no authority", .intermediateNotAuthority) {
-    try underIntermediate(.intermediate.with { $0.isAuthority = false })
-  },
-  Case("intermediate that had expired", .notValidAtSignedDate) {
-    try underIntermediate(.intermediate.with { $0.notAfter = date(2026, 5) })
-  },
-  Case("leaf of the transactions' authority, which the verifier trusts for transactions", .chainNotTrusted) {
-    let leaf = try Authority.transactions.leaf(.leaf, key: Authority.rsaKey(2))
-    return try altered {
-      $0.leaf = leaf
-      $0.certificates = try [leaf.der] + Authority.transactions.chain.dropFirst()
-    }
-  },
-  Case("signer whose certificate did not come along", .chainNotTrusted) {
-    try altered { $0.leaf = try Authority.receipts.leaf(.leaf, key: Authority.rsaKey(2)) }
-  },
-  Case("two signers", .unsupported("several signers")) { try altered { $0.signers = 2 } },
-  Case("no signer", .payloadUnreadable) { try altered { $0.signers = 0 } },
-  Case("signature by a leaf with an elliptic curve", .signatureMismatch) {
-    let leaf = try Authority.receipts.leaf(.leaf)
-    return try altered {
-      $0.certificates[0] = try leaf.der
-      $0.leaf = TestCertificateAuthority.Identity(certificate: leaf.certificate, key: try Authority.rsaKey(2))
-    }
-  },
-  Case("created before the leaf was valid", .notValidAtSignedDate) {
-    try altered { $0.attributes = TestAppReceipt.attributes(created: "2014-12-31T23:59:59Z") }
-  },
-  Case("created after the leaf expired", .notValidAtSignedDate) {
-    try altered { $0.attributes = TestAppReceipt.attributes(created: "2027-10-01T00:00:01Z") }
-  },
-  Case("SHA-1 after Apple's last such certificate", .digestTooWeak) {
-    try altered {
-      $0.digest = .sha1WithRSAEncryption
-      $0.attributes = TestAppReceipt.attributes(created: "2025-01-24T00:00:00Z")
-    }
-  },
-  Case("leaf signed with SHA-1 after Apple's last such certificate", .digestTooWeak) {
-    try withLeaf(.leaf.with { $0.signatureAlgorithm = .sha1WithRSAEncryption })
-  },
-  Case("signed attributes", .unsupported("signed attributes")) {
-    try altered { $0.signedAttributes = TestASN1.element(0xA0, TestASN1.sequence(TestASN1.identifier([0x2A]))) }
-  },
-  Case("unknown signature algorithm", .unsupported("unknown signature algorithm")) {
-    try altered { $0.signatureAlgorithm[8] = 10 }
-  },
-  Case("content that is no receipt", .payloadIncomplete("readable content")) {
-    try altered { $0.attributes = [[0x0C, 0x01, 0x41]] }
-  },
-  Case("attribute without a value", .payloadIncomplete("readable content")) {
-    try altered { $0.attributes.append(TestASN1.sequence(TestASN1.integer(2), TestASN1.integer(1))) }
-  },
-  Case("purchase that is no set", .payloadIncomplete("readable content")) {
-    try altered { $0.attributes.append(TestASN1.attribute(17, [0x05, 0x00])) }
-  },
-  Case("no bundle", .payloadIncomplete("bundle identifier")) { try altered { $0.attributes.remove(at: 2) } },
-  Case("no creation date", .payloadIncomplete("creation date")) {
-    try altered { $0.attributes = TestAppReceipt.attributes(created: "") }
-  },
-  Case("no environment", .environmentUnknown(nil)) { try altered { $0.attributes.removeFirst() } },
-  Case("unknown environment", .environmentUnknown("Staging")) {
-    try altered { $0.attributes = TestAppReceipt.attributes(environment: "Staging") }
-  },
-  Case("Xcode's", .notSignedByApple(.xcode)) {
-    var receipt = try TestAppReceipt(foreign())
-    receipt.encoding = .xcode
-    receipt.attributes = TestAppReceipt.attributes(environment: "Xcode")
-    return try receipt.base64
-  },
-  Case("Xcode's name under Apple's signature", .notSignedByApple(.xcode)) {
-    try altered { $0.attributes = TestAppReceipt.attributes(environment: "Xcode") }
+  receipt("unknown signature algorithm", .unsupported("unknown signature algorithm")) {
+    $0.signatureAlgorithm[8] = 10
   },
 ]
 
-@Sendable private func withLeaf(_ template: Authority.Template) throws -> String {
-  let leaf = try Authority.receipts.leaf(template, key: Authority.rsaKey(2))
-  return try altered {
+let receiptChains: [RefusalCase] = [
+  Case("chain of another root", .chainNotTrusted) { try TestAppReceipt(foreign()).base64 },
+  receipt("another root's chain before the genuine root", .chainNotTrusted) {
+    let foreign = try foreign()
+    $0.leaf = foreign.leaf
+    $0.certificates = [try foreign.leaf.der, try foreign.intermediate.der, $0.certificates[2]]
+  },
+  receipt("no certificates", .chainNotTrusted) { $0.certificates = [] },
+  receipt("no intermediate", .chainNotTrusted) { $0.certificates.remove(at: 1) },
+  receipt("certificate that is none", .certificateUnreadable(1)) { $0.certificates[1] = [0x30, 0x00] },
+  receipt("too many certificates", .tooLarge) {
+    $0.certificates = Array(repeating: $0.certificates[0], count: 9)
+  },
+  chain(
+    "leaf without Apple's marker: a developer's certificate", .markerMissing(.leaf),
+    leaf: .leaf.with { $0.marker = nil }),
+  chain(
+    "leaf with the intermediate's marker", .markerMissing(.leaf),
+    leaf: .leaf.with { $0.marker = Authority.intermediateMarker }),
+  chain(
+    "leaf that may not sign", .certificateNotUsable(.leaf),
+    leaf: .leaf.with { $0.usage = KeyUsage(keyEncipherment: true) }),
+  chain(
+    "leaf signed with SHA-1 after Apple's last such certificate", .digestTooWeak,
+    leaf: .leaf.with { $0.signatureAlgorithm = .sha1WithRSAEncryption }),
+  chain(
+    "intermediate without Apple's marker", .markerMissing(.intermediate),
+    intermediate: .intermediate.with { $0.marker = nil }),
+  chain(
+    "intermediate with the leaf's marker", .markerMissing(.intermediate),
+    intermediate: .intermediate.with { $0.marker = Authority.leafMarker }),
+  chain(
+    "intermediate that is no authority", .intermediateNotAuthority,
+    intermediate: .intermediate.with { $0.isAuthority = false }),
+  chain(
+    "intermediate that had expired", .notValidAtSignedDate,
+    intermediate: .intermediate.with { $0.notAfter = date(2026, 5) }),
+  receipt("leaf of the transactions' authority, which the verifier trusts for transactions", .chainNotTrusted) {
+    let leaf = try Authority.transactions.leaf(.leaf, key: Authority.rsaKey(2))
     $0.leaf = leaf
+    $0.certificates = try [leaf.der] + Authority.transactions.chain.dropFirst()
+  },
+  receipt("signer whose certificate did not come along", .chainNotTrusted) {
+    $0.leaf = try Authority.receipts.leaf(.leaf, key: Authority.rsaKey(2))
+  },
+  receipt("signature by a leaf with an elliptic curve", .signatureMismatch) {
+    let leaf = try Authority.receipts.leaf(.leaf)
     $0.certificates[0] = try leaf.der
-  }
-}
+    $0.leaf = Authority.Identity(certificate: leaf.certificate, key: try Authority.rsaKey(2))
+  },
+]
 
-@Sendable private func underIntermediate(
-  _ template: Authority.Template, leaf leafTemplate: Authority.Template = .leaf
-) throws -> String {
-  let root = Authority.receipts.root
-  let intermediate = try Authority.issue(template, key: Authority.rsaKey(1), by: root)
-  let leaf = try Authority.issue(leafTemplate, key: Authority.rsaKey(2), by: intermediate)
-  return try altered {
-    $0.leaf = leaf
-    $0.certificates = [try leaf.der, try intermediate.der, try root.der]
-  }
-}
-
-@Sendable private func foreign() throws -> Authority {
-  try Authority(rootKey: Authority.rsaKey(2), intermediateKey: Authority.rsaKey(0), leafKey: Authority.rsaKey(1))
-}
+let receiptContents: [RefusalCase] =
+  [
+    ("created before the leaf was valid", .notValidAtSignedDate, "Production", "2014-12-31T23:59:59Z"),
+    ("created after the leaf expired", .notValidAtSignedDate, "Production", "2027-10-01T00:00:01Z"),
+    ("no creation date", .payloadIncomplete("creation date"), "Production", ""),
+    ("unknown environment", .environmentUnknown("Staging"), "Staging", "2026-06-01T00:00:00Z"),
+    ("Xcode's name under Apple's signature", .notSignedByApple(.xcode), "Xcode", "2026-06-01T00:00:00Z"),
+  ].map { (name: String, refusal: SignedDataRefusal, environment: String, created: String) in
+    receipt(name, refusal) {
+      $0.attributes = TestAppReceipt.attributes(environment: environment, created: created)
+    }
+  } + [
+    Case("Xcode's", .notSignedByApple(.xcode)) {
+      var receipt = try TestAppReceipt(foreign())
+      receipt.encoding = .xcode
+      receipt.attributes = TestAppReceipt.attributes(environment: "Xcode")
+      return try receipt.base64
+    },
+    receipt("too many purchases", .tooLarge) {
+      $0.purchases = Array(repeating: [], count: DecodingLimits.receiptPurchases + 1)
+    },
+    receipt("content that is no receipt", .payloadIncomplete("readable content")) {
+      $0.attributes = [[0x0C, 0x01, 0x41]]
+    },
+    receipt("attribute without a value", .payloadIncomplete("readable content")) {
+      $0.attributes.append(TestASN1.sequence(TestASN1.integer(2), TestASN1.integer(1)))
+    },
+    receipt("purchase that is no set", .payloadIncomplete("readable content")) {
+      $0.attributes.append(TestASN1.attribute(17, [0x05, 0x00]))
+    },
+    receipt("no bundle", .payloadIncomplete("bundle identifier")) { $0.attributes.remove(at: 2) },
+    receipt("no environment", .environmentUnknown(nil)) { $0.attributes.removeFirst() },
+  ]

@@ -7,40 +7,19 @@ import X509
 
 @testable import AppStore
 
-struct JWSRefusalCase: Sendable, CustomTestStringConvertible {
-  let testDescription: String
-  let refusal: SignedDataRefusal
-  let jws: @Sendable () throws -> String
-
-  init(_ name: String, _ refusal: SignedDataRefusal, _ jws: @escaping @Sendable () throws -> String) {
-    testDescription = name
-    self.refusal = refusal
-    self.jws = jws
-  }
-
-  static var all: [JWSRefusalCase] {
-    headerCases + chainCases + dateCases + signatureCases + formCases + payloadCases
-  }
-}
-
 private typealias Authority = TestCertificateAuthority
-private typealias Case = JWSRefusalCase
+private typealias Case = RefusalCase
 
 @Suite("Refused signed transactions")
 struct JWSRefusalTests {
-  @Test("Each defect has its own refusal", arguments: JWSRefusalCase.all)
-  func refuses(_ broken: JWSRefusalCase) throws {
-    let verifier = JWSVerifier(roots: try Authority.bothRoots)
-    #expect(try verifier.verifyTransaction(broken.jws(), channel: .offline) == .failure(broken.refusal))
-  }
-
-  @Test(
-    "A verifier that remembers the genuine chain refuses in the same way",
-    arguments: headerCases + chainCases + dateCases + signatureCases)
-  func refusesWithWarmCache(_ broken: JWSRefusalCase) throws {
-    let verifier = JWSVerifier(roots: try Authority.bothRoots)
-    #expect(throws: Never.self) { try verifier.verifyTransaction(TestJWS().text, channel: .offline).get() }
-    #expect(try verifier.verifyTransaction(broken.jws(), channel: .offline) == .failure(broken.refusal))
+  @Test("Each defect has its own refusal, also if the genuine chain is remembered", arguments: RefusalCase.jws)
+  func refuses(_ broken: RefusalCase) throws {
+    let payload = try broken.payload()
+    let (cold, warm) = (JWSVerifier(roots: try Authority.bothRoots), JWSVerifier(roots: try Authority.bothRoots))
+    #expect(throws: Never.self) { try warm.verifyTransaction(TestJWS().text, channel: .offline).get() }
+    for verifier in [cold, warm] {
+      #expect(verifier.verifyTransaction(payload, channel: .offline) == .failure(broken.refusal))
+    }
   }
 }
 
@@ -49,6 +28,11 @@ struct JWSRefusalTests {
   var jws = try TestJWS()
   try change(&jws)
   return try jws.text
+}
+
+/// A genuine JWS whose payload has another value of a field.
+@Sendable private func signed(_ field: String, _ value: (any Sendable)?) throws -> String {
+  try signed { $0.payload[field] = value }
 }
 
 /// A genuine payload under another header, signed.
@@ -65,18 +49,50 @@ struct JWSRefusalTests {
   }
 }
 
-@Sendable private func signed(payload: String) throws -> String {
-  let jws = try TestJWS()
-  return try TestJWS.signed(header: jws.headerText, payload: payload, key: jws.key)
-}
-
+/// A genuine JWS with one of its three parts changed after signing.
 @Sendable private func altered(_ change: (inout [String]) throws -> Void) throws -> String {
   var parts = try TestJWS().text.split(separator: ".", omittingEmptySubsequences: false).map(String.init)
   try change(&parts)
   return parts.joined(separator: ".")
 }
 
-private let headerCases: [Case] = [
+/// A genuine JWS with another signature, made of the genuine `r` and `s`.
+@Sendable private func signature(_ join: ([UInt8], [UInt8]) -> [UInt8]) throws -> String {
+  try altered {
+    let bytes = try #require(Base64Text.decodeURLSafe(Array($0[2].utf8)[...]))
+    $0[2] = TestJWS.base64URL(join(Array(bytes[..<32]), Array(bytes[32...])))
+  }
+}
+
+private func newLeaf(by issuer: Authority.Identity) throws -> Authority.Identity {
+  try Authority.issue(.leaf, key: .init(P256.Signing.PrivateKey()), by: issuer)
+}
+
+/// A genuine root that has issued another intermediate.
+private func intermediate(
+  _ name: String, _ refusal: SignedDataRefusal, _ change: @escaping @Sendable (inout Authority.Template) -> Void
+) -> Case {
+  Case("intermediate \(name)", refusal) {
+    try TestJWS(Authority.transactions.with(intermediate: .intermediate.with(change))).text
+  }
+}
+
+/// A genuine intermediate that has issued another leaf.
+private func leaf(
+  _ name: String, _ refusal: SignedDataRefusal, _ change: @escaping @Sendable (inout Authority.Template) -> Void
+) -> Case {
+  Case("leaf \(name)", refusal) { try TestJWS(Authority.transactions.with(leaf: .leaf.with(change))).text }
+}
+
+/// A signed payload that is no JSON object.
+private func unreadable(_ name: String, _ payload: String) -> Case {
+  Case(name, .payloadIncomplete("readable content")) {
+    let jws = try TestJWS()
+    return try TestJWS.signed(header: jws.headerText, payload: payload, key: jws.key)
+  }
+}
+
+let headerCases: [RefusalCase] = [
   Case("alg none, no signature", .algorithm("none")) {
     try signed { $0.algorithm = "none" }.split(separator: ".").dropLast().joined(separator: ".") + "."
   },
@@ -125,7 +141,7 @@ private let headerCases: [Case] = [
   },
 ]
 
-private let chainCases: [Case] = [
+let chainCases: [RefusalCase] = [
   Case("complete chain of another root", .chainNotTrusted) {
     try TestJWS(Authority(root: .root.with { $0.name = "Another Root CA" })).text
   },
@@ -135,9 +151,7 @@ private let chainCases: [Case] = [
     jws.chain[2] = try Authority.transactions.root.der
     return try jws.text
   },
-  Case("attacker's leaf under the genuine intermediate's name", .chainNotTrusted) {
-    try signed(by: Authority().leaf)
-  },
+  Case("attacker's leaf under the genuine intermediate's name", .chainNotTrusted) { try signed(by: Authority().leaf) },
   Case("genuine leaf under an attacker's intermediate", .chainNotTrusted) {
     try signed { $0.chain[1] = try Authority().intermediate.der }
   },
@@ -145,43 +159,34 @@ private let chainCases: [Case] = [
   Case("root in place of the intermediate", .chainNotTrusted) { try signed { $0.chain[1] = $0.chain[2] } },
   Case("leaf issued by a genuine leaf", .chainNotTrusted) {
     let genuine = Authority.transactions
-    let forged = try Authority.issue(.leaf, key: .init(P256.Signing.PrivateKey()), by: genuine.leaf)
+    let forged = try newLeaf(by: genuine.leaf)
     return try signed(by: forged, chain: [forged.der, genuine.leaf.der, genuine.intermediate.der])
   },
   Case("leaf signed by the intermediate in the root's name", .chainNotTrusted) {
     let genuine = Authority.transactions
-    let issuer = Authority.Identity(certificate: genuine.root.certificate, key: genuine.intermediate.key)
-    return try signed(by: Authority.issue(.leaf, key: .init(P256.Signing.PrivateKey()), by: issuer))
+    return try signed(
+      by: newLeaf(by: Authority.Identity(certificate: genuine.root.certificate, key: genuine.intermediate.key)))
   },
-  Case("leaf directly under the root", .chainNotTrusted) {
-    try signed(by: Authority.issue(.leaf, key: .init(P256.Signing.PrivateKey()), by: Authority.transactions.root))
+  Case("leaf directly under the root", .chainNotTrusted) { try signed(by: newLeaf(by: Authority.transactions.root)) },
+  intermediate("that is no authority", .intermediateNotAuthority) { $0.isAuthority = false },
+  intermediate("that may not sign certificates", .certificateNotUsable(.intermediate)) {
+    $0.usage = KeyUsage(cRLSign: true)
   },
-  Case("intermediate that is no authority", .intermediateNotAuthority) {
-    try underIntermediate(.intermediate.with { $0.isAuthority = false })
+  intermediate("with an unknown critical extension", .certificateNotUsable(.intermediate)) {
+    $0.criticalExtension = [1, 2, 3, 4]
   },
-  Case("intermediate that may not sign certificates", .certificateNotUsable(.intermediate)) {
-    try underIntermediate(.intermediate.with { $0.usage = KeyUsage(cRLSign: true) })
+  intermediate("without Apple's marker", .markerMissing(.intermediate)) { $0.marker = nil },
+  intermediate("with the leaf's marker", .markerMissing(.intermediate)) { $0.marker = Authority.leafMarker },
+  leaf("without Apple's marker", .markerMissing(.leaf)) { $0.marker = nil },
+  leaf("with the intermediate's marker", .markerMissing(.leaf)) { $0.marker = Authority.intermediateMarker },
+  leaf("that may not sign", .certificateNotUsable(.leaf)) { $0.usage = KeyUsage(keyEncipherment: true) },
+  leaf("with an unknown critical extension", .certificateNotUsable(.leaf)) { $0.criticalExtension = [1, 2, 3, 4] },
+  Case("leaf with a P-384 key", .leafKeyKind) {
+    try signed(by: Authority.transactions.leaf(.leaf, key: .init(P384.Signing.PrivateKey())))
   },
-  Case("intermediate with an unknown critical extension", .certificateNotUsable(.intermediate)) {
-    try underIntermediate(.intermediate.with { $0.criticalExtension = [1, 2, 3, 4] })
+  Case("leaf with an RSA key", .leafKeyKind) {
+    try signed(by: Authority.transactions.leaf(.leaf, key: Authority.rsaKey(0)))
   },
-  Case("intermediate without Apple's marker", .markerMissing(.intermediate)) {
-    try underIntermediate(.intermediate.with { $0.marker = nil })
-  },
-  Case("intermediate with the leaf's marker", .markerMissing(.intermediate)) {
-    try underIntermediate(.intermediate.with { $0.marker = Authority.leafMarker })
-  },
-  Case("leaf without Apple's marker", .markerMissing(.leaf)) { try withLeaf(.leaf.with { $0.marker = nil }) },
-  Case("leaf with the intermediate's marker", .markerMissing(.leaf)) {
-    try withLeaf(.leaf.with { $0.marker = Authority.intermediateMarker })
-  },
-  Case("leaf that may not sign", .certificateNotUsable(.leaf)) {
-    try withLeaf(.leaf.with { $0.usage = KeyUsage(keyEncipherment: true) })
-  },
-  Case("leaf with an unknown critical extension", .certificateNotUsable(.leaf)) {
-    try withLeaf(.leaf.with { $0.criticalExtension = [1, 2, 3, 4] })
-  },
-  Case("leaf with a P-384 key", .leafKeyKind) { try withLeaf(.leaf, key: .init(P384.Signing.PrivateKey())) },
   Case("leaf of the receipts' authority, which the verifier trusts for receipts", .chainNotTrusted) {
     var jws = try TestJWS(Authority.receipts)
     jws.key = Authority.transactions.leaf.key
@@ -191,48 +196,35 @@ private let chainCases: [Case] = [
     let leaf = try Authority.receipts.leaf(.leaf)
     return try signed(by: leaf, chain: [leaf.der] + Authority.receipts.chain.dropFirst())
   },
-  Case("leaf with an RSA key", .leafKeyKind) { try withLeaf(.leaf, key: Authority.rsaKey(0)) },
 ]
 
-private let dateCases: [Case] = [
-  Case("leaf expired when it was signed", .notValidAtSignedDate) {
-    try signed { $0.payload["signedDate"] = milliseconds(2027, 11) }
-  },
+let dateCases: [RefusalCase] = [
+  Case("leaf expired when it was signed", .notValidAtSignedDate) { try signed("signedDate", milliseconds(2027, 11)) },
   Case("leaf expired a second before", .notValidAtSignedDate) {
-    try signed { $0.payload["signedDate"] = milliseconds(2027, 10) + 1_000 }
+    try signed("signedDate", milliseconds(2027, 10) + 1_000)
   },
   Case("leaf not yet valid when it was signed", .notValidAtSignedDate) {
-    try signed { $0.payload["signedDate"] = milliseconds(2025, 9) - 1 }
+    try signed("signedDate", milliseconds(2025, 9) - 1)
   },
-  Case("negative date", .notValidAtSignedDate) {
-    try signed { $0.payload["signedDate"] = Int64(-62_135_769_600_000) }
-  },
-  Case("intermediate expired when it was signed", .notValidAtSignedDate) {
-    try underIntermediate(.intermediate.with { $0.notAfter = date(2026, 5) })
-  },
-  Case("no signedDate", .payloadIncomplete("signedDate")) { try signed { $0.payload["signedDate"] = nil } },
-  Case("signedDate that is no number", .payloadIncomplete("signedDate")) {
-    try signed { $0.payload["signedDate"] = "2026-06-01" }
-  },
+  Case("negative date", .notValidAtSignedDate) { try signed("signedDate", Int64(-62_135_769_600_000)) },
+  intermediate("expired when it was signed", .notValidAtSignedDate) { $0.notAfter = date(2026, 5) },
+  Case("no signedDate", .payloadIncomplete("signedDate")) { try signed("signedDate", nil) },
+  Case("signedDate that is no number", .payloadIncomplete("signedDate")) { try signed("signedDate", "2026-06-01") },
 ]
 
-private let signatureCases: [Case] = [
+private let zero = [UInt8](repeating: 0, count: 32)
+
+let signatureCases: [RefusalCase] = [
   Case("another amount", .signatureMismatch) {
-    try altered {
-      $0[1] = TestJWS.base64URL(Array(try TestJWS.json(TestJWS.transaction { $0["price"] = 1 }).utf8))
-    }
+    try altered { $0[1] = TestJWS.base64URL(try TestJWS.json(TestJWS.transaction { $0["price"] = 1 }).utf8) }
   },
   Case("header with one more field", .signatureMismatch) {
     try altered {
-      let header = try TestJWS().headerText
-      $0[0] = TestJWS.base64URL(Array(header.replacing(#""alg""#, with: #""kid":"1","alg""#).utf8))
+      $0[0] = TestJWS.base64URL(try TestJWS().headerText.replacing(#""alg""#, with: #""kid":"1","alg""#).utf8)
     }
   },
   Case("signature of another transaction", .signatureMismatch) {
-    try altered {
-      let other = try signed { $0.payload["transactionId"] = "1" }
-      $0[2] = String(other.split(separator: ".")[2])
-    }
+    try altered { $0[2] = String(try signed("transactionId", "1").split(separator: ".")[2]) }
   },
   Case("signature of another genuine leaf", .signatureMismatch) {
     try signed { $0.key = try Authority.transactions.leaf(.leaf).key }
@@ -244,21 +236,19 @@ private let signatureCases: [Case] = [
       $0[2] = TestJWS.base64URL(signature.rawRepresentation)
     }
   },
-  Case("zero signature", .signatureMismatch) { try altered { $0[2] = TestJWS.base64URL(zero + zero) } },
-  Case("r = 0", .signatureMismatch) { try altered { $0[2] = try halves($0[2]) { _, s in zero + s } } },
-  Case("s = 0", .signatureMismatch) { try altered { $0[2] = try halves($0[2]) { r, _ in r + zero } } },
-  Case("r and s swapped", .signatureMismatch) { try altered { $0[2] = try halves($0[2]) { r, s in s + r } } },
+  Case("zero signature", .signatureMismatch) { try signature { _, _ in zero + zero } },
+  Case("r = 0", .signatureMismatch) { try signature { _, s in zero + s } },
+  Case("s = 0", .signatureMismatch) { try signature { r, _ in r + zero } },
+  Case("r and s swapped", .signatureMismatch) { try signature { r, s in s + r } },
   Case("r beyond the curve's order", .signatureMismatch) {
-    try altered { $0[2] = try halves($0[2]) { _, s in [UInt8](repeating: 0xFF, count: 32) + s } }
+    try signature { _, s in [UInt8](repeating: 0xFF, count: 32) + s }
   },
-  Case("signature a byte short", .truncated) {
-    try altered { $0[2] = try halves($0[2]) { ($0 + $1).dropLast() } }
-  },
-  Case("signature a byte long", .signatureMismatch) { try altered { $0[2] = try halves($0[2]) { $0 + $1 + [0] } } },
+  Case("signature a byte short", .truncated) { try signature { ($0 + $1).dropLast() } },
+  Case("signature a byte long", .signatureMismatch) { try signature { $0 + $1 + [0] } },
   Case("no signature", .signatureMismatch) { try altered { $0[2] = "" } },
 ]
 
-private let formCases: [Case] = [
+let formCases: [RefusalCase] = [
   Case("nothing", .notThreeParts) { "" },
   Case("text without dots", .notThreeParts) { try altered { $0 = [$0[0]] } },
   Case("two parts", .notThreeParts) { try altered { $0.removeLast() } },
@@ -272,7 +262,8 @@ private let formCases: [Case] = [
   Case("payload of standard base64", .payloadUnreadable) { try altered { $0[1] = "+/" + $0[1].dropFirst(2) } },
   Case("signature of standard base64", .signatureUnreadable) { try altered { $0[2] = "+/" + $0[2].dropFirst(2) } },
   Case("unused bits of the signature set", .signatureUnreadable) {
-    try altered { $0[2] = $0[2].dropLast() + String(nextCharacter($0[2].last)) }
+    // The last of 86 characters has four bits that belong to no byte.
+    try altered { $0[2] = $0[2].dropLast() + (["A": "B", "Q": "R", "g": "h"][String($0[2].suffix(1))] ?? "x") }
   },
   Case("space before", .headerUnreadable) { try altered { $0[0] = " " + $0[0] } },
   Case("line break behind", .signatureUnreadable) { try altered { $0[2] += "\n" } },
@@ -282,65 +273,25 @@ private let formCases: [Case] = [
   },
 ]
 
-private let payloadCases: [Case] = [
-  Case("payload that is no JSON", .payloadIncomplete("readable content")) {
-    try signed(payload: "{\"transactionId\":")
-  },
-  Case("payload with text behind it", .payloadIncomplete("readable content")) { try signed(payload: "{} {}") },
-  Case("payload that is an array", .payloadIncomplete("readable content")) { try signed(payload: "[]") },
-  Case("payload that is not UTF-8's JSON", .payloadIncomplete("readable content")) {
-    try signed(payload: "{'transactionId': 1}")
-  },
-  Case("payload nested too deeply", .payloadIncomplete("readable content")) {
-    try signed(payload: "{\"a\":" + String(repeating: "[", count: 60_000) + String(repeating: "]", count: 60_000) + "}")
-  },
-  Case("empty payload", .payloadIncomplete("readable content")) { try signed(payload: "") },
-  Case("no transactionId", .payloadIncomplete("transactionId")) { try signed { $0.payload["transactionId"] = nil } },
-  Case("transactionId with a NUL", .payloadIncomplete("transactionId")) {
-    try signed { $0.payload["transactionId"] = "1\u{0}2" }
-  },
-  Case("no productId", .payloadIncomplete("productId")) { try signed { $0.payload["productId"] = nil } },
-  Case("no environment", .payloadIncomplete("environment")) { try signed { $0.payload["environment"] = nil } },
-  Case("unknown environment", .environmentUnknown("Staging")) { try signed { $0.payload["environment"] = "Staging" } },
+let payloadCases: [RefusalCase] = [
+  unreadable("payload that is no JSON", "{\"transactionId\":"), unreadable("payload with text behind it", "{} {}"),
+  unreadable("payload that is an array", "[]"), unreadable("payload with single quotes", "{'transactionId': 1}"),
+  unreadable(
+    "payload nested too deeply",
+    "{\"a\":" + String(repeating: "[", count: 60_000) + String(repeating: "]", count: 60_000) + "}"),
+  unreadable("empty payload", ""),
+  Case("no transactionId", .payloadIncomplete("transactionId")) { try signed("transactionId", nil) },
+  Case("transactionId with a NUL", .payloadIncomplete("transactionId")) { try signed("transactionId", "1\u{0}2") },
+  Case("no productId", .payloadIncomplete("productId")) { try signed("productId", nil) },
+  Case("no environment", .payloadIncomplete("environment")) { try signed("environment", nil) },
+  Case("unknown environment", .environmentUnknown("Staging")) { try signed("environment", "Staging") },
   Case("Xcode's own chain", .notSignedByApple(.xcode)) {
     var jws = try TestJWS(Authority(), payload: TestJWS.transaction { $0["environment"] = "Xcode" })
     jws.chain = [jws.chain[0]]
     return try jws.text
   },
-  Case("Xcode under Apple's chain", .notSignedByApple(.xcode)) {
-    try signed { $0.payload["environment"] = "Xcode" }
-  },
+  Case("Xcode under Apple's chain", .notSignedByApple(.xcode)) { try signed("environment", "Xcode") },
   Case("local testing", .notSignedByApple(.localTesting)) {
     try TestJWS(Authority(), payload: TestJWS.transaction { $0["environment"] = "LocalTesting" }).text
   },
 ]
-
-private let zero = [UInt8](repeating: 0, count: 32)
-
-@Sendable private func underIntermediate(_ template: Authority.Template) throws -> String {
-  let genuine = Authority.transactions
-  let intermediate = try Authority.issue(template, key: .init(P384.Signing.PrivateKey()), by: genuine.root)
-  let leaf = try Authority.issue(.leaf, key: .init(P256.Signing.PrivateKey()), by: intermediate)
-  return try signed(by: leaf, chain: [leaf.der, intermediate.der, genuine.root.der])
-}
-
-@Sendable private func withLeaf(
-  _ template: Authority.Template, key: Certificate.PrivateKey = .init(P256.Signing.PrivateKey())
-) throws -> String {
-  try signed(by: Authority.transactions.leaf(template, key: key))
-}
-
-private func halves(_ text: String, join: ([UInt8], [UInt8]) -> [UInt8]) throws -> String {
-  let bytes = try #require(Base64Text.decodeURLSafe(Array(text.utf8)[...]))
-  return TestJWS.base64URL(join(Array(bytes[..<32]), Array(bytes[32...])))
-}
-
-/// The next character whose unused bits differ: the last of 86 characters has four bits that belong to no byte.
-private func nextCharacter(_ character: Character?) -> Character {
-  switch character {
-  case "A": "B"
-  case "Q": "R"
-  case "g": "h"
-  default: "x"
-  }
-}

@@ -103,6 +103,10 @@ struct TestAppReceipt {
     ]
   }
 
+  static let refundedPeriod = purchase(
+    id: "1000000000000003", original: "1000000000000002", type: 3, cancelled: "2026-05-31T13:00:00Z",
+    expires: "2026-06-30T12:00:00Z")
+
   var content: [UInt8] {
     TestASN1.set(attributes + purchases.map { TestASN1.attribute(17, TestASN1.set($0)) })
   }

@@ -97,6 +97,17 @@ struct TestCertificateAuthority: Sendable {
     get throws { [try leaf.der, try intermediate.der, try root.der] }
   }
 
+  /// The same root and keys, with another intermediate or leaf.
+  func with(intermediate template: Template? = nil, leaf: Template = .leaf) throws -> TestCertificateAuthority {
+    let intermediate = try template.map { try Self.issue($0, key: self.intermediate.key, by: root) }
+    let issuer = intermediate ?? self.intermediate
+    return Self(root: root, intermediate: issuer, leaf: try Self.issue(leaf, key: self.leaf.key, by: issuer))
+  }
+
+  private init(root: Identity, intermediate: Identity, leaf: Identity) {
+    (self.root, self.intermediate, self.leaf) = (root, intermediate, leaf)
+  }
+
   func leaf(_ template: Template, key: Certificate.PrivateKey = .init(P256.Signing.PrivateKey())) throws -> Identity {
     try Self.issue(template, key: key, by: intermediate)
   }
