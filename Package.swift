@@ -221,7 +221,10 @@ let package = Package(
         .product(name: "NIOPosix", package: "swift-nio"),
         .product(name: "SwiftASN1", package: "swift-asn1"),
         .product(name: "X509", package: "swift-certificates"),
-      ], exclude: ["RealParts/apple_library.py", "RealParts/second_judge.py"], swiftSettings: strict),
+      ],
+      exclude: [
+        "RealParts/apple_library.py", "RealParts/second_judge.py", "SignedData/Fixtures/rsa-keys.txt",
+      ], swiftSettings: strict),
     .testTarget(
       name: "FuzzTests", dependencies: fuzzedModules, path: "Tests/Fuzz", exclude: ["Corpus", "Program", "README.md"],
       swiftSettings: strict),

@@ -1,74 +1,15 @@
 import CryptoExtras
 import Foundation
-import X509
 
 @testable import AppStore
 
 /// RSA test keys, recorded so that a seed gives the same bytes in every run.
 enum RecordedKeys {
   /// Two keys of 2,048 bits, and one of 3,072 bits with the public exponent 3.
-  static let rsa = Result { try texts.map { try _RSA.Signing.PrivateKey(derRepresentation: bytes($0)) } }
-
-  private static func bytes(_ text: String) -> Data { Data(Base64Text.decodeReceipt(text.utf8) ?? []) }
-
-  private static let texts = [
-    """
-    MIIEpAIBAAKCAQEAv69wisaCs8kbfoHu1K7L+8p8oni5Yaen+jH7S4j+1zu/yry0nYpBTF2mRaOr4hI5+cxpUHy5XUUSq3PmyFbmGFkNqx45W9z/
-    Eyq53cciCFwAlIbaUaF2cKLzRsiXiTgCj4BiyhOJ576/ERq6bYdXF3+59SfuSPezDNVnfFacWPGOgq+TzPOd78AAtji3ibimRAeVHAVNno6MvIj0
-    TIN9KhMfdc+r2HCgoVA25zJJEn14TSxU0yQdg2lWeoGUcAvt7NRemDKihDzfL/C4BSWu/CGFoYZ26wUoZDFxN+HBHYrWBQ7R/j60dgQGjOeebnj5
-    DP4g77Cdwu0MhlCroQRIjwIDAQABAoIBAFB9e20SqWyULJLlPaQaWDZ9UvOobPO4Qn15gnO37Yb0pHcd4Vvr47qM8pZ4gWMXUzf1IV32WaH0MMBF
-    FWoXr1wW/PnXYa+U75kdTln11fEbrPSxYbh4a/MlQbF95r/sgIrAlvsS1Ew3WST2C8WVWLlZ3Xy3zUPfm1RuwhtAhTuFS9b2ffgkikLjYC7qFPWU
-    6kzqnvzrnafxTQ0YT4eYLgIUIghjQ7TCEx+OA05hW4wiRGtOUfRN57OLs2caavxlVvg/QNEl3Ji7DWwUkQRupQQzTLrKkjnteNr3FiCBNYo84x6u
-    XvFRmvZZ1RPKsx1i0t3EG7qBsMsEiLLgIcfbisUCgYEA+zD77al2+i3dfKiHLYtds/Xt/eIznNcshmWHQZ0i4mBnA1zH8ftz9xb5RAZg7FjzeZ3i
-    28g2pKBiX5TFynuEJFg2LmCMPddy8xMymsi2+e6WRvRzOyNpCPKb/rQSOrfGsnsPzJ5nOaBUjTARKIHYd5KVy2+RDPOhB3i0lBDnawsCgYEAw1rV
-    bn6XPITZkiFPXJdaxCXNYrVPCnt00z4DGfxJ1ynIzDBsVhbQNO2B82jQaf19p5SDH2OEPzr84+wQyPKWe2IJxpfXO9YNoQyZJ4xCoxweNM9XvKbf
-    XjCJYGD6nk4wjlqzzyX8AhMk7/WAx+gKmmAdQhzuem9w5cBIyWh7Kw0CgYAWrMlRHucalmFUC3KIbfg7covVS0IVemcOisO27JRlkwY5i3qRIX3K
-    ZEyEE39UVoNECzibVmt4WPIIZsmkCZpYHY5miVifjH9X6fe7eTrrPNpb9V0hjYTBxgTG7UJoAobxPaKjefkffpWjWR9zZKVBxf23q46QeL2kiwTi
-    CNSbGQKBgQCFHK+xyrBinGNkHy5keP1wChIY4FIrYlQIXIjge/gUlHQuLhCj2IemiO+zXAgnMIMeXSO7j6PdMeR/qasGQcYn7HWczHnsW76Nrnft
-    arU9TzuF4IJ4GXy6QXhaI7qhg8WyOjurOsas4z6YA0Ds9j/DURqeofgdlTHoW009b+P9QQKBgQD5QbNWng4e4zwpX/CIgxDQh3QMtnOc9r4cpy30
-    y/lxcZ2I4OCF4AHJ/8fL0XTf9x4QHpgrmW/255dDHQggz+kcG3YzxQt2XLLmxcaAgsHjuVYuJXxCeNVdzXWtyvyG+UAIHAO+CAXXZQYxafBXGkCi
-    S3qEk41kBAdn8bZyj3OOOA==
-    """,
-    """
-    MIIEogIBAAKCAQEAnJHN/cHJXjtSpX5Ch+/9JKG16kPmdf57zXYnEBJgbcNSaHeJaIFqsO/UMkugrdyL/bcWJvoUA5GOmPBzGMTbkJw9fTDg9nUd
-    wFpJlHII7EUP3NvCdapU72YXuQW/LrfnOQcYPfeOpMhPocqW/NK6qVJ46k5oRp1kNb8rSoN8aCsPj57dSmR+ZJK98JnlJ681o6h8fQHqB2+zd265
-    5ivzIXGS6SfbIpZ5dNCno9iqwYIbmB7yYlGEnkoelO2nqPPdLQP29GjTKre5AIGFYjMekVG7VgrbuZlFCky/Et16bIROyX4ech++hMXdr1k0KanI
-    cRHZWBf6h0bxA28p9peiAwIDAQABAoIBACPm+0lZCoflKopwbWkmivG/cyuI7mvYMyNmGIcC78G7rEXwQz4HjyOLmyj9VpcHn8JKHXZKmhRHaF+B
-    o6LmYULD0QXIE43wRSY6jezQSWOEYqLOccTxjhBnZME0pCZeXVMiYVi0T61RkZEUF5NZ7xusobV4zUiEBtqcP50SkZCBE1ravCbr4HQSYQhGVjrx
-    S6g4RDYjzyh50jNoRQ8RSkJ/tsWGpTnQkAV6B0iubykz9iqAcS8S6oCSyKtgBH8b59pmiT44p5NYOAnu/Mv2llOOBi4NvXOtogChGA1yaFXNSd3I
-    THFNUHjJohQ8QGvT02DSCUqhXZd/6hYw0ngZIiECgYEA0vqgoVOc5xGTNnVGRVLs7mafNUQgrAOuduQmERF42ztECdERxMZhAEwFGENhmSasjcq9
-    mruQn8cEdNO52WRqFikImhPZ5+kWgI0AP48DiHzvB9+cwUJKw2JzESpG19KEQYYmFnwsXItTi0WSATN6KjpEVtAgAq+RC6PWlRZ9PA0CgYEAvfrk
-    5z0H7OiEHB3rDkNs7GH4GYcahoKdJS68a6ckdG+mUz4m8GYPAucS456CypwTXf6ZxGkEdh96YcM8HvWxqBvtILJ2suewbRYaMwlMkxz3FEmYfpte
-    N9Jz73vLwOuJFgAwilo42tFpsAFH1dBL119A5vUVMjkxRQFgsijiAk8CgYAR6+Y/LfoTCsQliRq6AsxLh/4YKTxZQErOoJy3MHPCs6sY5mCLBYrx
-    2oNIR1kACG/573HhtfMYD3DKd72+wK/eSAgKBoupDnyx2MhfncdgDbTER3NqWzY8mJ1LpPq1lJVVd46+tDeUeOVU3EkFvxiug5qQgUdm0wEQKw+s
-    RGfI9QKBgBtTwqdshP5T9+TffNdBZaKe+QQbBfrBQP9/OIU3tqu0/7TLpOhBlfkx6eqp+2BPkQ2dONsizAx9vKnhXn2Jk/N9iN+CLEbRwvP+EOi0
-    drpWmUfmyjOz/5qCAEE7inSGrOJoRpMwJSt8ofo6RO4Bl1c0kW5nZJQj2+10JEecT95LAoGAab9UHidSvOt5Q7wZVMtFOi8+F0NgIynLUCEzRdGr
-    RThy866dVfTldA3TYGw4SjFpsAdx+VWwPd6sFBNZO0gtnE1wclgMDJGlMkzgMtBDWahMk3c9G8QlWzHzgzNdMcLY3bWxKlpAOMrI0HaDNhbUaM37
-    QjXu3bqKBSWnDOFCpJg=
-    """,
-    """
-    MIIG4wIBAAKCAYEAw3QAnszvy8j5DrKg30AYgSHgOqxL8cW0EsDHRwfFMwIpXW9IQ5NwgMfjVMlM2ri/rTyKMEmYwEBxynPvjoGi5qcJ2U7NrvSJ
-    OQK/sHvxmCmQBVgOPmHz1c9XNnmTxxvVMF5YpHqyviOzq15DNcyiZnANAWOjoxnSaDj9CN4gI9Nflf3n5RgoNEWXy2G8Pq+TpIMWKzXjc7K2jY0+
-    zlH5udWGipBk0WvLAI7U3/zax3Aaj2ax2xt69GYrFfK4OdrZglHulbx5yeD7Dv7BiFY8HmSuwSsJVgq+eAPE9TRDCgROrD5OmzKl9sPOTklA5TgE
-    wnpTbW+IpAic71svwPTTVvotf2k3j4gvlneMKAHc9HO+BYENFEDD+xDUH5fMB+ICb0fMJzdbMswbF9XfmL0a/TeuI4IXtUGVYjuTvWZuB73pbWiN
-    2dlnrq8wQ0egg0BEGqybeHrr6eNwZRtmEaBIZ2V3908rNvYxpxVvW2IMV0A/xEkpx3H50gWPxEosz+YHAgEDAoIBgQCCTVW/M0qH21C0dxXqKrsA
-    wUAnHYf2g81h1dovWoN3VsY+SjAtDPWrL+zjMN3nJdUeKFwgMRCAKvaG9/UJq8HvGgaQ3zPJ+Ft7Vyp1p/ZlcQquOrQplqKOijokUQ0vZ+N1lDsY
-    Ucx+wnfHlCzOiGxESrNWQm0XZoxFe1NbPsAX4j+5U+/uEBrNg7qHln1/H7fDAg7HeUJNIc8JCNSJi/vROQRcYEM2R9yrCeM//ecvoBG07yE8vPyi
-    7sdj9yV75zqB9poIHNktuV7Y0RD/PanqScCZslrHz30dcEl9m0AcZcGGcc80pIkyU4ipYdMTuPIqR0n6tZX1RXHa4wQIfjkZNmQ01IebRlZzaxch
-    4gGuM1UNxQUxCWQKCNC1l+NazwQ1zYLf0mFe4I2mQ9soMRdgfJeRCUc9Lvau3QhBcGOXb7rn0r/6K/RQ120tJhILNthrxcNuGKsrPRiaqE4lTHln
-    gjrPCydyfvLGZ/FxDok1GmJvCSJLufN6nLYs5jFffLsCgcEA4AkMtMawkzAq0EoG+W9/sF2uDkqYThjZ3fhpOZUn2l0ws+ogc+/+uVLRDtH1G2v6
-    MQJeaZUAQCpmCctllJlaa20DO7iq1fNpDmZiBh8e6gkPOHdJn9qmqt90D5uQRRySOGxcdZuS60NM5QEOSL5uZikXZV68dC4pdcpLh25erHZ3c2BK
-    EnCdla2jx3wXyjojTJO+Jny5VJDGMlAYlt32GqeCawDFD0ePknMUZ6loXGPwGJWh14JZZPgBfCEs5S4jAoHBAN9W+tTKg3Iawfl7IRAKPY6YX8xU
-    6Nw6qO3i7X82OwUOe66pd1hL2XHzsEFkjyw2n1INBgvKJ3P2DB07RB+eI0W7k/RxwVCrRNrwh28Pu4UdrzhiO6rYB0EkJv+YZrqO6eYnK2HgNjk3
-    +blvCJO1CYZTs2SVcGVM+eYlu9PPefgf2Z5MI9Am25++aLgSbagz3CxwOCzZMdR3BUrO2ELPnDF6nVW9qvvwNesGcMoi1is0vAUl1H5YszUifQTP
-    tdt8zQKBwQCVW13N2csMysc1hq9Q9P/K6R60MbreuzvpUEYmY2/m6MsinBWin/8mNzYJ4U4SR/wgrD7xDgAqxu6xMkO4ZjxHngIn0HHj95te7uwE
-    FL9GsLTQT4ZqkcRx6k1fvQrYvbbQSD2jvQyc14iYq17bKZ7uxg+Y6dL4HsZOht0E9D8dpE+iQDFhoGkOc8KE/WUxfBeIYn7EUyY4YIQhirsPPqQR
-    xQGcqy4KL7UMTLhFG5roQqAQY8E6VuZDUAD9a3NDdBcCgcEAlOSnOIcCTBHWplIWCrF+XxA/3Y3wktHF8+yeVM7SA179Hxuk5YfmS/fK1kMKHXm/
-    jAiusobE9/ldaNItamls2Se3+EvWNceDPKBaSgp9A2kfeuwnxzqvgMLEqmWZ0bSb7sTHlpV5e3qme59bDSNbruJ3mGOgQ4immW59N9+mpWqRFDLC
-    isSSan7werbzxXfoHaAlczt2jaSuMd861zUSy6cTjn5x/UrOnK713Bc5ciMoA26NqZB3eMGord/OklMzAoHAJdE18eUQEukxP8/bCb/6xL9Q7BhV
-    YjLc2+ewBv69bzArRpKwRELyBSfIn6MJ0AjJYewL/6J40u9wGuu3RgznvHKrLQZuWd/Wj7yd/M0DD51Pb5EJFVwp29d3AnvuoeNPpve2fxArARfO
-    l71HVFHl0Ay9y5TffOQAsaHY69UmFph7onB/O1yjV9ijkZ0Q3VHs6HSuJtOx74U50Mnt7VjM+3S6A11IlQqOJBnYIxM00sLtDt6Y0LaF6IgSruI1
-    iSfV
-    """,
-  ]
+  static let rsa = Result {
+    let file = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "rsa-keys.txt")
+    return try String(contentsOf: file, encoding: .utf8).split(separator: "\n\n").map {
+      try _RSA.Signing.PrivateKey(derRepresentation: Data(Base64Text.decodeReceipt($0.utf8) ?? []))
+    }
+  }
 }
