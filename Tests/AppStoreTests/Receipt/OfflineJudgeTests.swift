@@ -40,17 +40,12 @@ struct OfflineJudgeTests {
 
   @Test("A notification with a forged transaction is forged")
   func notificationAroundAForgery() throws {
-    let inner = ServerAPIScript.spoilt(try TestJWS().text)
-    let payload = try TestJWS(payload: [
-      "notificationType": "REFUND", "notificationUUID": "u", "signedDate": milliseconds(2026, 6),
-      "data": ["bundleId": "com.example.game", "environment": "Production", "signedTransactionInfo": inner]
-        as [String: any Sendable],
-    ]).text
+    let payload = try ServerAPIScript.notification("u", signed: ServerAPIScript.spoilt(TestJWS().text))
     #expect(try judgement(payload).refusal == .signatureInvalid)
   }
 
   @Test(
-    "Any other signed document is a receipt without purchases",
+    "Any other signed document is a receipt without purchases, and forged with a false signature",
     arguments: [
       TestJWS.renewalInfo,
       [
@@ -67,12 +62,8 @@ struct OfflineJudgeTests {
     let proof = try proof(try TestJWS(payload: payload).text)
     #expect(proof.facts.isEmpty && proof.signedTransactionId == nil)
     if payload["receiptType"] != nil { #expect(proof.environment == .production) }
-  }
-
-  @Test("Any other document with a false signature is forged")
-  func otherThingsForged() throws {
-    let payload = ServerAPIScript.spoilt(try TestJWS(payload: TestJWS.renewalInfo).text)
-    #expect(try judgement(payload).refusal == .signatureInvalid)
+    let forged = ServerAPIScript.spoilt(try TestJWS(payload: payload).text)
+    #expect(try judgement(forged).refusal == .signatureInvalid)
   }
 
   @Test("Documents of Xcode are refused as Xcode's")

@@ -5,15 +5,7 @@ import Testing
 @testable import AppStore
 
 struct ReceiptKindTests {
-  private static let oldReceipt = """
-    {
-    \t"signature" = "AluGxOuMy+RT1gkyFCoD1i1KT3KUZl+F5FAAW0ELBlCUbC9dW14876aW";
-    \t"purchase-info" = "ewoJIm9yaWdpbmFsLXB1cmNoYXNlLWRhdGUtcHN0IiA9ICIyMDEyLTA0LTMwIjsKfQ==";
-    \t"environment" = "Sandbox";
-    \t"pod" = "100";
-    \t"signing-status" = "0";
-    }
-    """
+  private static let oldReceipt = TestOldReceipt.text()
   private static let signedData: [UInt8] = [
     0x06, 0x09, 0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x07, 0x02, 0xA0, 0x03, 0x02, 0x01, 0x01,
   ]

@@ -7,9 +7,8 @@ import Testing
 /// The transport damage of a payload. The simulator applies the same damage.
 enum TransportDamage: String, CaseIterable {
   case none, spaceForPlus, otherAlphabet, lostPadding, addedPadding, linesOf64, linesOf76, linesOf64AndSpaces, quotes
-  case singleQuotes, escapedSlashes, escapedLineBreaks, jsonReceiptData, jsonPayload, jsonOtherName, jsonNested,
-    jsonList
-  case jsonInQuotes, percent, bytea, byteaOfBytes, byteOrderMark, zeroByte, blanksAround
+  case singleQuotes, escapedSlashes, escapedLineBreaks, jsonReceiptData, jsonPayload, jsonOtherName, jsonNested
+  case jsonList, jsonInQuotes, percent, bytea, byteaOfBytes, byteOrderMark, zeroByte, blanksAround
 
   func applied(to payload: String) -> String? {
     let isJWS = payload.contains(".")
@@ -76,6 +75,8 @@ struct TransportDamageTests {
       guard let damaged = damage.applied(to: payload) else { continue }
       let (kind, judgement) = try Self.judge().judge(damaged)
       #expect(kind == ReceivedPayload(payload).kind)
+      // Apple gets a receipt in its original form.
+      if kind == .app { #expect(ReceivedPayload(damaged).base64 == payload) }
       switch judgement {
       case .genuine(let proof): #expect(proof.facts.count == 1)
       case .claim(let claim): #expect(claim.transactionIds == [TestOldReceipt.transactionId])
@@ -84,8 +85,8 @@ struct TransportDamageTests {
     }
   }
 
-  @Test("A lost plus sign at the end is restored", arguments: ["", " ", "\n", "\"", " \r\n"])
-  func lastPlus(after: String) throws {
+  @Test("A lost plus sign at the end is restored")
+  func lastPlus() throws {
     var receipt = try TestAppReceipt()
     let attributes = receipt.attributes
     var payload = ""
@@ -96,9 +97,11 @@ struct TransportDamageTests {
       payload = try receipt.base64
     }
     try #require(payload.hasSuffix("+"))
-    let damaged = (after == "\"" ? after : "") + payload.replacing("+", with: " ") + after
-    let (kind, judgement) = try Self.judge().judge(damaged)
-    #expect(kind == .app && judgement.proof != nil, "\(kind): \(judgement)")
+    for after in ["", " ", "\n", "\"", " \r\n"] {
+      let damaged = (after == "\"" ? after : "") + payload.replacing("+", with: " ") + after
+      let (kind, judgement) = try Self.judge().judge(damaged)
+      #expect(kind == .app && judgement.proof != nil, "\(kind): \(judgement)")
+    }
     #expect(ReceivedPayload(String(payload.dropLast())).unreadable == .truncated)
   }
 
@@ -128,13 +131,6 @@ struct TransportDamageTests {
         #expect(kind == .malformed && judgement.refusal == .malformed, "\(length) of \(payload.utf8.count)")
       }
     }
-  }
-
-  @Test("A receipt is sent to Apple in its original form", arguments: TransportDamage.allCases)
-  func sentOn(damage: TransportDamage) throws {
-    let payload = Self.payloads[1]
-    guard let damaged = damage.applied(to: payload) else { return }
-    #expect(ReceivedPayload(damaged).base64 == payload)
   }
 
   @Test("A payload of ten megabytes is read")

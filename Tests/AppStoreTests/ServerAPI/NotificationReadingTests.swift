@@ -86,8 +86,8 @@ struct NotificationReadingTests {
 
   @Test func rejectedNotificationsAreCounted() throws {
     let other = try ServerAPIScript.notification("u2", bundleId: "com.example.other")
-    let inner = try ServerAPIScript.notification(
-      "u3", transaction: TestJWS.transaction { $0["bundleId"] = "com.example.other" })
+    let foreign = try TestJWS(payload: TestJWS.transaction { $0["bundleId"] = "com.example.other" }).text
+    let inner = try ServerAPIScript.notification("u3", signed: foreign)
     let spoilt = ServerAPIScript.spoilt(try notification("u4"))
     let answer = try read(page([notification("u1"), other, inner, spoilt, "", "x"])).answer
     // The third is Apple's notification; only its transaction is rejected.

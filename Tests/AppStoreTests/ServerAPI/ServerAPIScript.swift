@@ -53,13 +53,11 @@ enum ServerAPIScript {
 
   static func notification(
     _ uuid: String, type: String = "REFUND", bundleId: String = "com.example.game",
-    appAppleId: Int64? = nil, transaction: [String: any Sendable] = TestJWS.transaction
+    appAppleId: Int64? = nil, signed transaction: String? = nil
   ) throws -> String {
-    var data: [String: any Sendable] = [
-      "bundleId": bundleId, "environment": "Production",
-      "signedTransactionInfo": try TestJWS(payload: transaction).text,
-    ]
-    if let appAppleId { data["appAppleId"] = appAppleId }
+    var data: [String: any Sendable] = ["bundleId": bundleId, "environment": "Production"]
+    data["appAppleId"] = appAppleId
+    data["signedTransactionInfo"] = try transaction ?? TestJWS().text
     return try TestJWS(payload: [
       "notificationType": type, "notificationUUID": uuid, "version": "2.0", "signedDate": milliseconds(2026, 6),
       "data": data,

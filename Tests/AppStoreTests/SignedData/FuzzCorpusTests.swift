@@ -1,7 +1,7 @@
-import AppStore
 import Foundation
 import Testing
-import X509
+
+@testable import AppStore
 
 /// Writes the fuzzer's corpus, signed by new test authorities: `FUZZ_CORPUS=Tests/Fuzz/Corpus swift test --filter
 /// FuzzCorpusTests`. The letters are those of `FuzzDecoder`.
@@ -49,27 +49,25 @@ import X509
       as [String: any Sendable],
   ]
 
+  private func notifications() throws -> [String] {
+    [try ServerAPIScript.notification("u1"), try TestJWS(payload: notification).text]
+  }
+
   private func signed() throws -> [Entry] {
     let transactions = try payloads.map { try TestJWS(payload: $0).text }
     let renewal = try TestJWS(payload: TestJWS.renewalInfo).text
-    let notifications = [
-      try ServerAPIScript.notification("u1"), try TestJWS(payload: notification).text,
-    ]
-    let parts = transactions[0].split(separator: ".").compactMap { part in
-      Data(base64Encoded: part.replacing("-", with: "+").replacing("_", with: "/") + padding(part)).map { Array($0) }
+    let parts = transactions[0].utf8.split(separator: UInt8(ascii: ".")).compactMap {
+      Base64Text.decodeURLSafe(Array($0)[...])
     }
     var receipts = [try TestAppReceipt(), try TestAppReceipt(), try TestAppReceipt()]
     receipts[1].encoding = .indefinite
     receipts[2].digest = .sha1WithRSAEncryption
     receipts[2].attributes = TestAppReceipt.attributes(
       environment: "ProductionSandbox", created: "2020-06-01T00:00:00Z")
-    receipts[2].purchases.append(
-      TestAppReceipt.purchase(
-        id: "1000000000000003", original: "1000000000000002", type: 3, cancelled: "2026-05-31T13:00:00Z",
-        expires: "2026-06-30T12:00:00Z"))
+    receipts[2].purchases.append(TestAppReceipt.refundedPeriod)
     return [
       ("signed-transaction", "t", bytes(transactions)), ("signed-renewal", "r", bytes([renewal])),
-      ("signed-notification", "n", bytes(notifications)),
+      ("signed-notification", "n", bytes(try notifications())),
       ("signed-parts", "p", [Array(parts.joined(separator: [0x0A]))]),
       ("transaction-payload", "T", bytes(try payloads.map(TestJWS.json))),
       ("renewal-payload", "R", bytes([try TestJWS.json(TestJWS.renewalInfo)])),
@@ -80,7 +78,7 @@ import X509
         [try TestCertificateAuthority.transactions.root.der, try TestCertificateAuthority.receipts.root.der]
       ),
       (
-        "kind", "k", bytes([transactions[0], try receipts[0].base64, Data(Self.oldReceipt.utf8).base64EncodedString()])
+        "kind", "k", bytes([transactions[0], try receipts[0].base64, TestOldReceipt.base64])
       ),
     ]
   }
@@ -90,7 +88,6 @@ import X509
     let subscription =
       #"{"status":1,"originalTransactionId":"2000000123456780","signedTransactionInfo":"\#(transaction)","#
       + #""signedRenewalInfo":"\#(try TestJWS(payload: TestJWS.renewalInfo).text)"}"#
-    let notifications = [try ServerAPIScript.notification("u1"), try TestJWS(payload: notification).text]
     return [
       ("transaction-answer", "i", bytes([#"{"signedTransactionInfo":"\#(transaction)"}"#])),
       (
@@ -103,7 +100,10 @@ import X509
             + #""lastTransactions":[\#(subscription)]}]}"#
         ])
       ),
-      ("notification-answer", "m", bytes([ServerAPIScript.notifications(notifications, token: "t1", hasMore: true)])),
+      (
+        "notification-answer", "m",
+        bytes([ServerAPIScript.notifications(try notifications(), token: "t1", hasMore: true)])
+      ),
       (
         "error-answer", "e",
         bytes([
@@ -117,7 +117,7 @@ import X509
 
   private func forms() -> [Entry] {
     [
-      ("old-receipt", "o", bytes([Self.oldReceipt])), ("old-purchase-info", "O", bytes([Self.purchaseInfo])),
+      ("old-receipt", "o", bytes([TestOldReceipt.text()])), ("old-purchase-info", "O", bytes([TestOldReceipt.info])),
       (
         "retry-after", "y",
         bytes(["1795212000000", "1795212000", "120", "Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT"])
@@ -139,33 +139,9 @@ import X509
 
   private func bytes(_ texts: [String]) -> [[UInt8]] { texts.map { Array($0.utf8) } }
 
-  private func padding(_ part: Substring) -> String { String(repeating: "=", count: (4 - part.count % 4) % 4) }
-
-  private static let purchaseInfo = """
-    { "transaction-id" = "1000000046178817"; "original-transaction-id" = "1000000046178816"; "bid" = "com.example.game";
-      "product-id" = "com.example.\\"gems\\""; "purchase-date-ms" = "1335798355868"; quantity = 2; }
-    """
-  private static let oldReceipt = """
-    { "signature" = "AgBDb29s/+="; "environment" = "Sandbox";
-      "purchase-info" = "\(Data(purchaseInfo.utf8).base64EncodedString())"; "pod" = "100"; "signing-status" = 0; }
-    """
   private static let verifyReceiptAnswers = [
-    """
-    {"status":0,"environment":"Production","receipt":{"receipt_type":"Production","bundle_id":"com.example.game",
-    "adam_id":1234567890,"request_date_ms":"1780272000000","receipt_creation_date_ms":"1780271000000","in_app":[
-    {"quantity":"1","product_id":"gems.100","transaction_id":"1","original_transaction_id":"1",
-    "purchase_date_ms":"1780270000000","original_purchase_date_ms":1780270000000,"is_trial_period":"false"},
-    {"quantity":1,"product_id":"gold","transaction_id":"2","original_transaction_id":"2","expires_date_ms":"1782950400000",
-    "web_order_line_item_id":"9","cancellation_date_ms":"1780272000000","cancellation_reason":"1"}]},
-    "latest_receipt_info":[{"product_id":"gold","transaction_id":"3","original_transaction_id":"2",
-    "app_account_token":"7e3fb204-2b3c-4f4e-8a3e-7f3c9c1d2b11","in_app_ownership_type":"FAMILY_SHARED","is_upgraded":"true"}],
-    "pending_renewal_info":[{"original_transaction_id":"2","grace_period_expires_date_ms":"1783000000000"}]}
-    """,
-    """
-    {"status":21006,"receipt":{"bid":"com.example.game","product_id":"gold","transaction_id":"1","quantity":"1",
-    "original_transaction_id":"1","purchase_date_ms":"1335798355868","expires_date":"1338390355868"},
-    "latest_expired_receipt_info":{"transaction_id":"2","product_id":"gold","bid":"com.example.game"}}
-    """,
+    VerifiedReceiptTests.unified,
+    VerifiedReceiptTests.oldSubscription(status: 21_006, latestKey: "latest_expired_receipt_info"),
     #"{"status":21104,"environment":"Production","is_retryable":true,"exception":"com.apple.jingle"}"#,
   ]
 }

@@ -20,6 +20,16 @@ struct JWSVerifierTests {
     return try verifier.verifyTransaction(text, channel: .serverApi).get().fact
   }
 
+  /// The content that a signed transaction has at least.
+  private let sparse: TransactionFact = {
+    var fact = TransactionFact(
+      environment: .production, transactionId: "2000000123456789", productId: "gems.100", channel: .serverApi,
+      signedDate: Instant(milliseconds: milliseconds(2026, 6) + 250))
+    (fact.bundleId, fact.hasOffer) = ("com.example.game", false)
+    (fact.revocation, fact.appAccountToken) = (.stated(nil), .stated(nil))
+    return fact
+  }()
+
   private func fact(_ change: (inout [String: any Sendable]) -> Void) throws -> TransactionFact {
     try accepted(TestJWS(payload: TestJWS.transaction(change)).text)
   }
@@ -27,40 +37,30 @@ struct JWSVerifierTests {
   @Test("A signed transaction is mapped to a fact with all its fields")
   func mapsEveryField() throws {
     let fact = try fact { $0["expiresDate"] = milliseconds(2026, 7) }
-    var expected = TransactionFact(
-      environment: .production, transactionId: "2000000123456789", productId: "gems.100", channel: .serverApi,
-      signedDate: Instant(milliseconds: milliseconds(2026, 6) + 250))
+    var expected = sparse
     expected.originalTransactionId = "2000000123456780"
     expected.webOrderLineItemId = "2000000000123"
-    expected.bundleId = "com.example.game"
     expected.productType = .consumable
     expected.quantity = 2
     expected.purchaseDate = Instant(milliseconds: milliseconds(2026, 6))
     expected.originalPurchaseDate = Instant(milliseconds: milliseconds(2026, 5))
     expected.expiresDate = Instant(milliseconds: milliseconds(2026, 7))
-    expected.revocation = .stated(nil)
-    expected.priceMilliunits = 1_990
-    expected.currency = "USD"
+    (expected.priceMilliunits, expected.currency) = (1_990, "USD")
     expected.appAccountToken = .stated("F7A1B9A0-6B0C-4C0E-9B43-1D2F3C4B5A69")
     expected.ownership = .purchased
     expected.isRenewal = false
-    expected.hasOffer = false
     expected.details.storefront = "USA"
     expected.details.appTransactionId = "704897469903783919"
     #expect(fact == expected)
   }
 
-  @Test("A transaction without a country keeps Apple's storefront ID")
-  func storefrontIDs() throws {
+  @Test("Apple's storefront ID stands in for the country, and an offer's duration states an offer")
+  func storefrontsAndOffers() throws {
     let unnamed = try fact { ($0["storefront"], $0["storefrontId"]) = (nil, "143443") }
     #expect(unnamed.details.storefront == "143443")
     #expect(try fact { $0["storefrontId"] = "143443" }.details.storefront == "USA")
-  }
-
-  @Test("A transaction with an offer's duration has an offer")
-  func offerPeriods() throws {
-    let fact = try fact { $0["offerPeriod"] = "P1M" }
-    #expect(fact.offerPeriod == "P1M" && fact.hasOffer == true)
+    let offered = try fact { $0["offerPeriod"] = "P1M" }
+    #expect(offered.offerPeriod == "P1M" && offered.hasOffer == true)
   }
 
   @Test(
@@ -108,12 +108,7 @@ struct JWSVerifierTests {
   @Test("A payload needs no fields but the IDs, the app, the environment and the date")
   func readsSparsePayload() throws {
     let wanted: Set = ["transactionId", "productId", "environment", "signedDate", "bundleId"]
-    var expected = TransactionFact(
-      environment: .production, transactionId: "2000000123456789", productId: "gems.100", channel: .serverApi,
-      signedDate: Instant(milliseconds: milliseconds(2026, 6) + 250))
-    (expected.bundleId, expected.hasOffer) = ("com.example.game", false)
-    (expected.revocation, expected.appAccountToken) = (.stated(nil), .stated(nil))
-    #expect(try fact { $0 = $0.filter { wanted.contains($0.key) } } == expected)
+    #expect(try fact { $0 = $0.filter { wanted.contains($0.key) } } == sparse)
   }
 
   @Test("Numbers and texts are read in several spellings")
@@ -132,21 +127,14 @@ struct JWSVerifierTests {
     #expect(fact.revocation == .stated(nil))
   }
 
-  @Test("The root in the chain does not matter")
+  @Test("The root in the chain does not matter, and slashes may be escaped")
   func ignoresRootOfChain() throws {
     var jws = try TestJWS()
+    let escaped = try jws.headerText.replacing("/", with: #"\/"#)
+    try accepted(TestJWS.signed(header: escaped, payload: TestJWS.json(jws.payload), key: jws.key))
     for stranger in [try Authority().root.der, [0x30, 0x00], []] {
       jws.chain[2] = stranger
-      #expect(throws: Never.self) { try accepted(jws.text) }
-    }
-  }
-
-  @Test("Escaped slashes in certificates are accepted")
-  func acceptsEscapedSlashes() throws {
-    let jws = try TestJWS()
-    let header = try jws.headerText.replacing("/", with: #"\/"#)
-    #expect(throws: Never.self) {
-      try accepted(TestJWS.signed(header: header, payload: TestJWS.json(jws.payload), key: jws.key))
+      try accepted(jws.text)
     }
   }
 
@@ -154,7 +142,7 @@ struct JWSVerifierTests {
     "A signature is judged at its own date, including both ends of validity",
     arguments: [milliseconds(2025, 9), milliseconds(2027, 10), milliseconds(2027, 10) + 999])
   func acceptsEdgesOfValidity(signedDate: Int64) throws {
-    #expect(throws: Never.self) { try fact { $0["signedDate"] = signedDate } }
+    _ = try fact { $0["signedDate"] = signedDate }
   }
 
   @Test("A transaction is refused beyond its root's validity or path length")
@@ -172,19 +160,7 @@ struct JWSVerifierTests {
   func triesEveryRoot() throws {
     let other = try Authority()
     let roots = try TrustedRoots(certificates: [other.root.der, Authority.transactions.root.der], pinned: false)
-    for authority in [other, .transactions] {
-      #expect(throws: Never.self) { try accepted(TestJWS(authority).text, roots) }
-    }
-  }
-
-  @Test("A transaction with a remembered chain is still verified")
-  func remembersChain() throws {
-    let verifier = try verifier()
-    let genuine = try TestJWS().text
-    for _ in 0..<3 { #expect(throws: Never.self) { try verifier.verifyTransaction(genuine, channel: .offline).get() } }
-    var late = try TestJWS()
-    late.payload["signedDate"] = milliseconds(2028, 1)
-    #expect(try verifier.verifyTransaction(late.text, channel: .offline) == .failure(.notValidAtSignedDate))
+    for authority in [other, .transactions] { try accepted(TestJWS(authority).text, roots) }
   }
 
   @Test("Only a genuine transaction makes its chain remembered")
@@ -198,7 +174,7 @@ struct JWSVerifierTests {
       #expect(verifier.verifyTransaction(forged, channel: .offline) == .failure(.signatureMismatch))
     }
     #expect(verifier.remembered.withLock { $0.count } == 0)
-    #expect(throws: Never.self) { try verifier.verifyTransaction(jws.text, channel: .offline).get() }
+    for _ in 0..<2 { _ = try verifier.verifyTransaction(jws.text, channel: .offline).get() }
     #expect(verifier.remembered.withLock { $0.count } == 1)
   }
 
@@ -213,9 +189,7 @@ struct JWSVerifierTests {
       jws.key = leaf.key
       texts.append(try jws.text)
     }
-    for text in texts + texts {
-      #expect(throws: Never.self) { try verifier.verifyTransaction(text, channel: .offline).get() }
-    }
+    for text in texts + texts { _ = try verifier.verifyTransaction(text, channel: .offline).get() }
   }
 
   @Test("Without roots, no transaction is judged, except Xcode's and malformed ones")
@@ -227,18 +201,13 @@ struct JWSVerifierTests {
     #expect(verifier.verifyTransaction(xcode, channel: .offline) == .failure(.notSignedByApple(.xcode)))
   }
 
-  @Test("Renewal information is read")
+  @Test("Renewal information is read, and is no transaction")
   func readsRenewalInfo() throws {
     let jws = try TestJWS(payload: TestJWS.renewalInfo)
     let info = try verifier().verifyRenewalInfo(jws.text).get()
     #expect(info.originalTransactionId == "2000000123456780" && info.environment == .production)
     #expect(info.gracePeriodExpiresDate == Instant(milliseconds: milliseconds(2026, 7)))
     #expect(info.renewalPriceMilliunits == 4_990 && info.currency == "EUR")
-  }
-
-  @Test("Renewal information is no transaction")
-  func renewalInfoIsNoTransaction() throws {
-    let jws = try TestJWS(payload: TestJWS.renewalInfo)
     let refusal = SignedDataRefusal.payloadIncomplete("transactionId")
     #expect(try verifier().verifyTransaction(jws.text, channel: .offline) == .failure(refusal))
     #expect(refusal.meaning == .undecided)
@@ -290,29 +259,18 @@ struct SignedNotificationTests {
     #expect(notification.renewalInfo == nil)
   }
 
-  @Test("A notification of another shape has no data")
-  func readsSummary() throws {
+  @Test("A notification of another shape has no data, and one from Xcode or without its fields is refused")
+  func otherNotifications() throws {
     var summary = payload([:])
-    summary["data"] = nil
-    summary["summary"] = ["requestIdentifier": "1"]
+    (summary["data"], summary["summary"]) = (nil, ["requestIdentifier": "1"])
     let notification = try verify(summary).get()
-    #expect(notification.environment == nil)
-    #expect(notification.transaction == nil)
-  }
-
-  @Test("A notification from Xcode is refused by the environment in its data")
-  func refusesXcode() throws {
-    let answer = try verify(payload(["environment": "Xcode"]))
-    #expect(answer == .failure(.notSignedByApple(.xcode)))
-  }
-
-  @Test(
-    "A notification without its type, ID or environment is incomplete",
-    arguments: ["notificationType", "notificationUUID"])
-  func refusesIncomplete(field: String) throws {
-    var broken = payload(["environment": "Production"])
-    broken[field] = nil
-    #expect(try verify(broken) == .failure(.payloadIncomplete(field)))
+    #expect(notification.environment == nil && notification.transaction == nil)
+    #expect(try verify(payload(["environment": "Xcode"])) == .failure(.notSignedByApple(.xcode)))
     #expect(try verify(payload([:])) == .failure(.payloadIncomplete("environment")))
+    for field in ["notificationType", "notificationUUID"] {
+      var broken = payload(["environment": "Production"])
+      broken[field] = nil
+      #expect(try verify(broken) == .failure(.payloadIncomplete(field)))
+    }
   }
 }
