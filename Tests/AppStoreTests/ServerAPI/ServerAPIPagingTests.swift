@@ -23,18 +23,6 @@ struct ServerAPIPagingTests {
     #expect(server.requests.count == 2 && answer.trail.asked == [.sandbox, .sandbox])
   }
 
-  @Test func aForgottenRevisionIsLeftOut() async throws {
-    let path = "/production/inApps/v2/history/77"
-    let script: [String: [ScriptedServer.Reply]] = [
-      "\(path)?revision=old&sort=ASCENDING": [Script.error(4_000_005)],
-      "\(path)?sort=ASCENDING": [.json(try Script.history(["1"], revision: "new", hasMore: false))],
-    ]
-    let (answer, _) = try await Script.ask(script) {
-      try await $0.transactionHistory("77", on: .production, revision: "old")
-    }
-    #expect(answer.end == .complete && answer.revision == "new" && answer.transactions.count == 1)
-  }
-
   @Test func refundsHaveTheirOwnInterface() async throws {
     let path = "/production/inApps/v2/refund/lookup/77"
     let (answer, _) = try await Script.ask([
@@ -44,29 +32,48 @@ struct ServerAPIPagingTests {
     #expect(answer.transactions.map(\.fact.transactionId) == ["1", "2"] && answer.end == .complete)
   }
 
+  private static let notifications = "/production/inApps/v1/notifications/history"
+
+  private func query(_ type: String?, _ subtype: String? = nil) -> NotificationQuery {
+    NotificationQuery(start: Script.now - .days(2), end: Script.now, type: type, subtype: subtype, now: Script.now)
+  }
+
   @Test func theBodyOfAWindowNeverChanges() async throws {
-    let path = "/production/inApps/v1/notifications/history"
     let first = Script.notifications([try Script.notification("u1")], token: "t/1", hasMore: true)
     let script: [String: [ScriptedServer.Reply]] = [
-      path: [.json(first)],
-      "\(path)?paginationToken=t%2F1": [.json(Script.notifications([], token: nil, hasMore: false))],
+      Self.notifications: [.json(first)],
+      "\(Self.notifications)?paginationToken=t%2F1": [.json(Script.notifications([], token: nil, hasMore: false))],
     ]
-    let query = NotificationQuery(start: Script.now - .days(2), end: Script.now, type: "REFUND", now: Script.now)
-    let (answer, server) = try await Script.ask(script) { try await $0.notificationHistory(query, on: .production) }
+    let (answer, server) = try await Script.ask(script) {
+      try await $0.notificationHistory(query("REFUND"), on: .production)
+    }
     #expect(answer.end == .complete && answer.notifications.count == 1)
     let body = #"{"endDate":1795212000000,"notificationType":"REFUND","startDate":1795039200000}"#
     #expect(server.requests.map(\.body) == [body, body])
     #expect(server.requests.allSatisfy { $0.method == "POST" && $0.headers["Content-Type"] == ["application/json"] })
   }
 
-  @Test(arguments: ["", "1/2", "1?x"])
-  func malformedIDsAreNotRequested(id: String) async throws {
-    let (answers, server) = try await Script.ask([:]) { client in
-      let history = try await client.transactionHistory(id, on: .production)
-      let refunds = try await client.refundHistory(id, on: .production)
-      return (history, refunds, try await client.subscriptionStatuses(id, on: .production))
+  @Test func notificationsAreAskedForByTypeAndSubtype() async throws {
+    let script = [Self.notifications: [ScriptedServer.Reply.json(#"{"notificationHistory":[],"hasMore":false}"#)]]
+    let (_, server) = try await Script.ask(script) {
+      try await $0.notificationHistory(query("DID_CHANGE_RENEWAL_PREF", "UPGRADE"), on: .production)
     }
-    #expect(answers.0.end == .malformedId && answers.1.end == .malformedId && answers.2.outcome == .malformedId)
+    let body =
+      #"{"endDate":1795212000000,"notificationSubtype":"UPGRADE","notificationType":"DID_CHANGE_RENEWAL_PREF","#
+      + #""startDate":1795039200000}"#
+    #expect(server.requests.map(\.body) == [body])
+    // Apple accepts no subtype without a type.
+    #expect(query(nil, "UPGRADE").subtype == nil)
+  }
+
+  @Test(arguments: ["", "1/2", "1?x", "../history/1"])
+  func malformedIDsAreNotRequested(id: String) async throws {
+    let (_, server) = try await Script.ask([:]) { client async throws in
+      #expect(try await client.transactionHistory(id, on: .production).end == .malformedId)
+      #expect(try await client.refundHistory(id, on: .production).end == .malformedId)
+      #expect(try await client.subscriptionStatuses(id, on: .production).outcome == .malformedId)
+      #expect(try await client.lookUpOrder(id).outcome == .unknown)
+    }
     #expect(server.requests.isEmpty)
   }
 
@@ -141,12 +148,9 @@ struct ServerAPIPagingTests {
   func noContentIsNoAnswer(body: String) async throws {
     let paths = [
       "/production/inApps/v2/history/77?sort=ASCENDING", "/production/inApps/v2/refund/lookup/77", Self.subscriptions,
-      "/production/inApps/v1/notifications/history", "/production/inApps/v1/transactions/77",
-      "/production/inApps/v1/lookup/M77",
+      Self.notifications, "/production/inApps/v1/transactions/77", "/production/inApps/v1/lookup/M77",
     ]
     let script = Dictionary(uniqueKeysWithValues: paths.map { ($0, [ScriptedServer.Reply.json(body)]) })
-    let query = NotificationQuery(
-      start: Instant(seconds: 1_795_000_000), end: Script.now, type: "REFUND", now: Script.now)
     _ = try await Script.ask(script) { client in
       for history in [
         try await client.transactionHistory("77", on: .production),
@@ -154,29 +158,12 @@ struct ServerAPIPagingTests {
       ] {
         #expect(history.reason == .appleError && history.revision == nil && history.transactions.isEmpty)
       }
-      #expect(try await client.subscriptionStatuses("77", on: .production).silence?.reason == .appleError)
-      let notifications = try await client.notificationHistory(query, on: .production)
-      #expect(notifications.reason == .appleError && notifications.paginationToken == nil)
-      #expect(try await client.transactionInfo("77").reason == .appleError)
+      #expect(try await client.subscriptionStatuses("77", on: .production).health == .failure)
+      let notifications = try await client.notificationHistory(query("REFUND"), on: .production)
+      #expect(notifications.health == .failure && notifications.paginationToken == nil)
+      #expect(try await client.transactionInfo("77").health == .failure)
       #expect(try await client.lookUpOrder("M77").outcome.reason == .appleError, "\(body)")
     }
-  }
-
-  @Test func notificationsAreAskedForByTypeAndSubtype() async throws {
-    let path = "/production/inApps/v1/notifications/history"
-    let query = NotificationQuery(
-      start: Instant(seconds: 1_795_039_200), end: Script.now, type: "DID_CHANGE_RENEWAL_PREF", subtype: "UPGRADE",
-      now: Script.now)
-    let (_, server) = try await Script.ask([path: [.json(#"{"notificationHistory":[],"hasMore":false}"#)]]) {
-      try await $0.notificationHistory(query, on: .production)
-    }
-    let body =
-      #"{"endDate":1795212000000,"notificationSubtype":"UPGRADE","notificationType":"DID_CHANGE_RENEWAL_PREF","#
-      + #""startDate":1795039200000}"#
-    #expect(server.requests.map(\.body) == [body])
-    // Apple accepts no subtype without a type.
-    let all = NotificationQuery(start: Script.now, end: Script.now, type: nil, subtype: "UPGRADE", now: Script.now)
-    #expect(all.subtype == nil)
   }
 
   // MARK: Orders
@@ -193,26 +180,16 @@ struct ServerAPIPagingTests {
     #expect(server.requests.map(\.path) == [path], "production alone sends invoices")
   }
 
-  @Test(arguments: ["", "M/1", "M1?x=y", "../history/1"])
-  func malformedOrderIDsAreNotRequested(id: String) async throws {
-    let (answer, server) = try await Script.ask([:]) { try await $0.lookUpOrder(id) }
-    #expect(answer.outcome == .malformedId && server.requests.isEmpty)
-  }
-
-  @Test(arguments: [
-    (1, OrderAnswer.Outcome.notFound),
-    (7, .unanswered(Silence(reason: .appleError, detail: "an answer with the status 7"))),
-  ])
-  func onlyStatusOneMeansAnUnknownOrder(status: Int, outcome: OrderAnswer.Outcome) async throws {
-    let (answer, _) = try await Script.ask(["/production/inApps/v1/lookup/M1": [.json(#"{"status":\#(status)}"#)]]) {
-      try await $0.lookUpOrder("M1")
+  @Test func onlyStatusOneMeansAnUnknownOrder() async throws {
+    let seven = Silence(reason: .appleError, detail: "an answer with the status 7")
+    for (status, outcome) in [(1, OrderAnswer.Outcome.unknown), (7, .unanswered(seven))] {
+      let script = ["/production/inApps/v1/lookup/M1": [ScriptedServer.Reply.json(#"{"status":\#(status)}"#)]]
+      #expect(try await Script.ask(script) { try await $0.lookUpOrder("M1") }.0.outcome == outcome)
     }
-    #expect(answer.outcome == outcome)
   }
 
   @Test func lowRateEndpointsHaveAFifthOfTheRate() {
-    let slow = ServerAPIEndpoint.allCases.filter { $0.rateShare == 0.2 }
-    #expect(slow == [.refundHistory, .orderLookup])
+    #expect(ServerAPIEndpoint.allCases.filter { $0.rateShare == 0.2 } == [.refundHistory, .orderLookup])
     #expect(ServerAPIHost.sandboxShare == 0.1)
   }
 

@@ -59,71 +59,64 @@ struct VerifiedReceiptTests {
     for fact in receipt.facts {
       #expect(fact.environment == .production && fact.bundleId == "com.example.game")
       #expect(fact.channel == .verifyReceipt && fact.signedDate == Self.asked)
-      #expect(fact.priceMilliunits == nil && fact.currency == nil)
+      #expect(fact.priceMilliunits == nil && fact.currency == nil && fact.isRenewal == nil)
     }
   }
 
-  @Test func aConsumableStatesNeitherRefundNorToken() throws {
-    let fact = try fact("2000000000000001", in: Self.unified)
-    #expect(fact.productId == "gems.100" && fact.quantity == 3 && fact.productType == nil)
-    #expect(fact.originalTransactionId == "2000000000000001")
-    #expect(fact.purchaseDate == Instant(milliseconds: 1_795_035_540_000))
-    #expect(fact.originalPurchaseDate == fact.purchaseDate)
-    #expect(fact.revocation == .absent && fact.appAccountToken == .absent)
-    #expect(fact.expiresDate == nil && fact.gracePeriodExpiresDate == nil && fact.webOrderLineItemId == nil)
-    #expect(fact.ownership == nil && fact.isUpgraded == nil)
-    #expect(fact.isRenewal == nil && fact.hasOffer == nil)
+  /// A consumable states neither a refund nor a token, a restore is no renewal, and a refund has its date and reason.
+  @Test func purchasesStateWhatTheirKindCanState() throws {
+    var expected = TransactionFact(
+      environment: .production, transactionId: "2000000000000001", productId: "gems.100", channel: .verifyReceipt,
+      signedDate: Self.asked)
+    (expected.originalTransactionId, expected.bundleId) = ("2000000000000001", "com.example.game")
+    (expected.quantity, expected.revocation, expected.appAccountToken) = (3, .absent, .absent)
+    expected.purchaseDate = Instant(milliseconds: 1_795_035_540_000)
+    expected.originalPurchaseDate = expected.purchaseDate
+    #expect(try fact("2000000000000001", in: Self.unified) == expected)
+    let restore = try fact("2000000000000003", in: Self.unified)
+    #expect(restore.originalTransactionId == "2000000000000002" && restore.revocation == .absent)
+    let refund = try fact("2000000000000004", in: Self.unified)
+    #expect(refund.revocation == .stated(Revocation(date: Instant(milliseconds: 1_795_046_400_000), reason: 1)))
+    #expect(refund.purchaseDate == Instant(milliseconds: 1_795_000_000_000))
   }
 
-  @Test func aRestoreIsNoRenewal() throws {
-    let fact = try fact("2000000000000003", in: Self.unified)
-    #expect(fact.originalTransactionId == "2000000000000002" && fact.isRenewal == nil && fact.revocation == .absent)
-  }
-
-  @Test func aRefundHasDateAndReason() throws {
-    let fact = try fact("2000000000000004", in: Self.unified)
-    #expect(fact.revocation == .stated(Revocation(date: Instant(milliseconds: 1_795_046_400_000), reason: 1)))
-    #expect(fact.purchaseDate == Instant(milliseconds: 1_795_000_000_000))
-  }
-
-  @Test func aSubscriptionThatIsListedTwiceIsOneFact() throws {
-    let fact = try fact("2000000000000005", in: Self.unified)
-    #expect(fact.productType == .autoRenewable && fact.webOrderLineItemId == "2000000000000905")
-    #expect(fact.expiresDate == Instant(milliseconds: 1_793_600_000_000))
-    #expect(fact.revocation == .stated(nil) && fact.appAccountToken == .absent && fact.ownership == .purchased)
-    #expect(fact.isRenewal == nil && fact.hasOffer == true && fact.isUpgraded == true)
-    #expect(fact.gracePeriodExpiresDate == Instant(milliseconds: 1_796_500_000_000))
-  }
-
-  @Test func aRenewalHasItsTokenAndItsGracePeriod() throws {
-    let fact = try fact("2000000000000006", in: Self.unified)
-    #expect(fact.isRenewal == nil && fact.hasOffer == nil && fact.isUpgraded == nil)
-    #expect(fact.appAccountToken == .stated("7e3fb204-2b3c-4f4e-8a3e-7f3c9c1d2b11"))
-    #expect(fact.gracePeriodExpiresDate == Instant(milliseconds: 1_796_500_000_000))
+  /// A period that is listed twice is one fact, and a renewal has its token and its grace period.
+  @Test func subscriptionsHaveTheirPeriods() throws {
+    let first = try fact("2000000000000005", in: Self.unified)
+    #expect(first.productType == .autoRenewable && first.webOrderLineItemId == "2000000000000905")
+    #expect(first.expiresDate == Instant(milliseconds: 1_793_600_000_000))
+    #expect(first.revocation == .stated(nil) && first.appAccountToken == .absent && first.ownership == .purchased)
+    #expect(first.hasOffer == true && first.isUpgraded == true)
+    let renewal = try fact("2000000000000006", in: Self.unified)
+    #expect(renewal.hasOffer == nil && renewal.isUpgraded == nil)
+    #expect(renewal.appAccountToken == .stated("7e3fb204-2b3c-4f4e-8a3e-7f3c9c1d2b11"))
+    for fact in [first, renewal] {
+      #expect(fact.gracePeriodExpiresDate == Instant(milliseconds: 1_796_500_000_000))
+    }
   }
 
   // MARK: The flat shape
 
+  static let oldConsumable = """
+    {"receipt":{"original_purchase_date_pst":"2012-04-30 08:05:55 America/Los_Angeles",
+    "original_transaction_id":"1000000046178817","original_purchase_date_ms":"1335798355868","bvrs":"20120427",
+    "product_id":"gems.100","purchase_date_ms":"1335798355868","purchase_date":"2012-04-30 15:05:55 Etc/GMT",
+    "unique_identifier":"0000b031c818","item_id":"521129812","bid":"com.example.old","quantity":"1",
+    "transaction_id":"1000000046178817"},"status":0}
+    """
+
   @Test func aFlatAnswerAboutAConsumableCannotStateRefunds() throws {
-    let receipt = try decode(
-      """
-      {"receipt":{"original_purchase_date_pst":"2012-04-30 08:05:55 America/Los_Angeles",
-      "original_transaction_id":"1000000046178817","original_purchase_date_ms":"1335798355868","bvrs":"20120427",
-      "product_id":"gems.100","purchase_date_ms":"1335798355868","purchase_date":"2012-04-30 15:05:55 Etc/GMT",
-      "unique_identifier":"0000b031c818","item_id":"521129812","bid":"com.example.old","quantity":"1",
-      "transaction_id":"1000000046178817"},"status":0}
-      """, host: .sandbox)
+    let receipt = try decode(Self.oldConsumable, host: .sandbox)
     #expect(receipt.environment == .sandbox && receipt.bundleId == "com.example.old")
-    #expect(receipt.requestDate == Self.received && receipt.creationDate == nil)
+    #expect(receipt.requestDate == Self.received && receipt.creationDate == nil && receipt.facts.count == 1)
     let fact = try #require(receipt.facts.first)
-    #expect(receipt.facts.count == 1)
     #expect(fact.transactionId == "1000000046178817" && fact.productId == "gems.100" && fact.quantity == 1)
     #expect(fact.bundleId == "com.example.old" && fact.signedDate == Self.received)
     #expect(fact.purchaseDate == Instant(milliseconds: 1_335_798_355_868))
     #expect(fact.revocation == .absent && fact.cannotStateRefunds && fact.hasOffer == nil)
   }
 
-  private static func oldSubscription(status: Int, latestKey: String) -> String {
+  static func oldSubscription(status: Int, latestKey: String) -> String {
     """
     {"auto_renew_status":0,"auto_renew_product_id":"gold.monthly","status":\(status),"receipt":{"bid":"com.example.old",
     "product_id":"gold.monthly","quantity":"1","transaction_id":"1000000000000011",
@@ -143,8 +136,7 @@ struct VerifiedReceiptTests {
     let receipt = try decode(Self.oldSubscription(status: status, latestKey: latestKey), status: status)
     #expect(receipt.status == status && receipt.environment == .production)
     #expect(receipt.facts.map(\.transactionId) == ["1000000000000011", "1000000000000012"])
-    let first = try #require(receipt.facts.first)
-    let last = try #require(receipt.facts.last)
+    let (first, last) = (try #require(receipt.facts.first), try #require(receipt.facts.last))
     #expect(first.expiresDate == Instant(milliseconds: 1_793_000_000_000))
     #expect(first.productType == .autoRenewable && first.revocation == .absent && first.cannotStateRefunds)
     #expect(last.expiresDate == Instant(milliseconds: 1_795_600_000_000))
@@ -153,22 +145,19 @@ struct VerifiedReceiptTests {
 
   // MARK: Environment
 
-  @Test(arguments: [
-    (
-      #""environment":"Sandbox","receipt":{"receipt_type":"Production","bundle_id":"a","in_app":[]}"#,
-      AppleHost.production,
-      AppleEnvironment.sandbox
-    ),
-    (#""environment":"Production","receipt":{"bundle_id":"a","in_app":[]}"#, .sandbox, .production),
-    (#""receipt":{"receipt_type":"Production","bundle_id":"a","in_app":[]}"#, .sandbox, .production),
-    (#""receipt":{"receipt_type":"ProductionVPP","bundle_id":"a","in_app":[]}"#, .sandbox, .production),
-    (#""receipt":{"receipt_type":"ProductionSandbox","bundle_id":"a","in_app":[]}"#, .production, .sandbox),
-    (#""receipt":{"receipt_type":"ProductionVPPSandbox","bundle_id":"a","in_app":[]}"#, .production, .sandbox),
-    (#""environment":"Moon","receipt":{"receipt_type":"Lunar","bundle_id":"a","in_app":[]}"#, .sandbox, .sandbox),
-    (#""environment":null,"receipt":{"bundle_id":"a","in_app":[]}"#, .production, .production),
-  ])
-  func theEnvironmentIsThatOfTheAnswer(fields: String, host: AppleHost, expected: AppleEnvironment) throws {
-    let receipt = try decode(#"{"status":0,\#(fields)}"#, host: host)
+  @Test(
+    arguments: [
+      (#""Sandbox""#, "Production", .production, .sandbox), (#""Production""#, nil, .sandbox, .production),
+      (nil, "Production", .sandbox, .production), (nil, "ProductionVPP", .sandbox, .production),
+      (nil, "ProductionSandbox", .production, .sandbox), (nil, "ProductionVPPSandbox", .production, .sandbox),
+      (#""Moon""#, "Lunar", .sandbox, .sandbox), ("null", nil, .production, .production),
+    ] as [(String?, String?, AppleHost, AppleEnvironment)])
+  func theEnvironmentIsThatOfTheAnswer(
+    environment: String?, type: String?, host: AppleHost, expected: AppleEnvironment
+  ) throws {
+    let stated = environment.map { #""environment":\#($0),"# } ?? ""
+    let type = type.map { #""receipt_type":"\#($0)","# } ?? ""
+    let receipt = try decode(#"{"status":0,\#(stated)"receipt":{\#(type)"bundle_id":"a","in_app":[]}}"#, host: host)
     #expect(receipt.environment == expected)
     // Each environment redirects the other's receipts (21007, 21008).
     #expect(receipt.contradictions == (expected == host.environment ? [] : [.environment(answered: expected)]))

@@ -10,99 +10,112 @@ struct VerifyReceiptClientTests {
   private static let payload = Data([0x30, 0x80, 0xFB, 0xFF]).base64EncodedString()
   private static let genuine = #"{"status":0,"receipt":{"bundle_id":"com.example.game","in_app":[]}}"#
 
+  private static func status(_ status: Int) -> [ScriptedServer.Reply] { [.json(#"{"status":\#(status)}"#)] }
+
+  /// Asks with a client of the scripted server; `scheme` and `port` name another server.
+  private func withClient<R>(
+    _ script: [String: [ScriptedServer.Reply]] = ["/production": [.json(genuine)]], scheme: String = "http",
+    port: Int? = nil, timeout: Span = .seconds(30), concurrency: Int = 8, gate: RateGate = RateGate(rate: nil),
+    sandboxGate: RateGate = RateGate(rate: nil), _ body: (VerifyReceiptClient, ScriptedServer) async throws -> R
+  ) async throws -> R {
+    try await ScriptedServer.run(script) { server, own in
+      let transport = HTTPTransport(timeout: timeout, concurrency: concurrency)
+      let url = { (side: String) in try EndpointURL("\(scheme)://127.0.0.1:\(port ?? own)/\(side)") }
+      let client = VerifyReceiptClient(
+        transport: transport, production: .init(url: try url("production"), gate: gate),
+        sandbox: .init(url: try url("sandbox"), gate: sandboxGate), version: "9.9", now: { Self.now })
+      do {
+        let result = try await body(client, server)
+        await transport.shutdown()
+        return result
+      } catch {
+        await transport.shutdown()
+        throw error
+      }
+    }
+  }
+
+  private func ask(
+    _ script: [String: [ScriptedServer.Reply]], payload: String = payload, secret: Secret? = nil,
+    first: AppleHost = .production, timeout: Span = .seconds(30), gate: RateGate = RateGate(rate: nil)
+  ) async throws -> (ReceiptAnswer, [ScriptedServer.Request]) {
+    try await withClient(script, timeout: timeout, gate: gate) { client, server in
+      (try await client.verify(payload: payload, sharedSecret: secret, first: first), server.requests)
+    }
+  }
+
   // MARK: Requests
 
   @Test func theRequestHasApplesForm() async throws {
-    let (_, server) = try await ask(["/production": [.json(Self.genuine)]], secret: Secret("s3cr3t"))
-    let request = try #require(server.requests.first)
+    let (_, requests) = try await ask(["/production": [.json(Self.genuine)]], secret: Secret("s3cr3t"))
+    let request = try #require(requests.first)
     #expect(request.method == "POST" && request.path == "/production")
     #expect(request.headers["Content-Type"] == ["application/json"] && request.headers["Accept-Encoding"] == ["gzip"])
     #expect(request.headers["User-Agent"] == ["night-audit/9.9"])
     #expect(request.body == #"{"password":"s3cr3t","receipt-data":"\#(Self.payload)"}"#)
   }
 
-  @Test(arguments: ["\(payload)\n", "  \(payload)\r\n", "MI\r\nD7/w==", "MID7/w"])
-  func thePayloadIsMended(payload: String) async throws {
-    let (_, server) = try await ask(["/production": [.json(Self.genuine)]], payload: payload)
-    #expect(server.requests.map(\.body) == [#"{"receipt-data":"MID7/w=="}"#])
-  }
-
-  @Test func invalidBase64IsSentUnchanged() async throws {
-    let (_, server) = try await ask(["/production": [.json(#"{"status":21002}"#)]], payload: "a.\"b\u{0}")
-    #expect(server.requests.map(\.body) == [#"{"receipt-data":"a.\"b\u0000"}"#])
+  @Test(
+    "A payload is sent mended, and unchanged if it is no base64",
+    arguments: [
+      ("\(payload)\n", "MID7/w=="), ("  \(payload)\r\n", "MID7/w=="), ("MI\r\nD7/w==", "MID7/w=="),
+      ("MID7/w", "MID7/w=="), ("a.\"b\u{0}", #"a.\"b\u0000"#),
+    ])
+  func payloads(payload: String, sent: String) async throws {
+    let (_, requests) = try await ask(["/production": Self.status(21_002)], payload: payload)
+    #expect(requests.map(\.body) == [#"{"receipt-data":"\#(sent)"}"#])
   }
 
   // MARK: Environments
 
-  @Test func aSandboxReceiptIsAskedAboutInTheSandbox() async throws {
-    let (answer, server) = try await ask([
-      "/production": [.json(#"{"status":21007}"#)], "/sandbox": [.json(Self.genuine)],
+  @Test func aReceiptIsAskedAboutInItsEnvironment() async throws {
+    let (sandbox, requests) = try await ask([
+      "/production": Self.status(21_007), "/sandbox": [.json(Self.genuine)],
     ])
-    let receipt = try #require(answer.outcome.receipt)
-    #expect(receipt.environment == .sandbox && answer.asked == [.production, .sandbox])
-    #expect(answer.appleStatus == 0 && answer.httpStatus == 200)
-    #expect(server.requests.map(\.path) == ["/production", "/sandbox"])
-    #expect(server.requests.first?.body == server.requests.last?.body)
-  }
-
-  @Test func aProductionReceiptIsAskedAboutInProduction() async throws {
-    let (answer, server) = try await ask(
-      ["/sandbox": [.json(#"{"status":21008}"#)], "/production": [.json(#"{"status":21003}"#)]], first: .sandbox)
-    #expect(answer.outcome == .rejected)
-    #expect(server.requests.map(\.path) == ["/sandbox", "/production"])
-  }
-
-  @Test(arguments: [AppleHost.production, .sandbox])
-  func environmentsThatReferToEachOtherAreAskedOnce(first: AppleHost) async throws {
-    let (answer, server) = try await ask(
-      ["/production": [.json(#"{"status":21007}"#)], "/sandbox": [.json(#"{"status":21008}"#)]], first: first)
-    #expect(answer.asked == [first, first.other] && server.requests.count == 2 && answer.reason == .appleError)
+    #expect(sandbox.outcome.receipt?.environment == .sandbox && sandbox.asked == [.production, .sandbox])
+    #expect(sandbox.appleStatus == 0 && sandbox.httpStatus == 200)
+    #expect(requests.map(\.path) == ["/production", "/sandbox"] && requests.first?.body == requests.last?.body)
+    let (production, _) = try await ask(
+      ["/sandbox": Self.status(21_008), "/production": Self.status(21_003)], first: .sandbox)
+    #expect(production.outcome == .rejected && production.asked == [.sandbox, .production])
+    for first in [AppleHost.production, .sandbox] {
+      let (answer, requests) = try await ask(
+        ["/production": Self.status(21_007), "/sandbox": Self.status(21_008)], first: first)
+      #expect(answer.asked == [first, first.other] && requests.count == 2 && answer.reason == .appleError)
+    }
   }
 
   /// A rate-limited environment is not waited for, and 21007 alone is no answer.
   @Test func aRateLimitedEnvironmentIsNotAwaited() async throws {
     let shut = RateGate(rate: nil)
     shut.shut(for: .hours(1))
-    let (answer, requests) = try await ScriptedServer.run(["/production": [.json(#"{"status":21007}"#)]]) {
-      server, port in
-      let transport = HTTPTransport(timeout: .seconds(30))
-      let client = try Self.client(port: port, transport: transport, sandboxGate: shut)
+    try await withClient(["/production": Self.status(21_007)], sandboxGate: shut) { client, server in
       #expect(client.isRateLimited(on: .sandbox) && !client.isRateLimited(on: .production))
       let answer = try await client.verify(payload: Self.payload, sharedSecret: nil)
-      await transport.shutdown()
-      return (answer, server.requests.count)
+      #expect(answer.outcome == .unanswered(.deferredByRateLimit) && answer.asked == [.production])
+      #expect(server.requests.count == 1)
     }
-    #expect(answer.outcome == .unanswered(.deferredByRateLimit) && answer.asked == [.production] && requests == 1)
   }
 
   @Test func theFirstStatusIsKeptIfTheSecondRequestFails() async throws {
-    let (answer, _) = try await ask([
-      "/production": [.json(#"{"status":21007}"#)], "/sandbox": [.bytesThenEnd([])],
-    ])
+    let (answer, _) = try await ask(["/production": Self.status(21_007), "/sandbox": [.bytesThenEnd([])]])
     #expect(answer.reason == .unreachable && answer.asked == [.production, .sandbox])
     #expect(answer.appleStatus == 21_007 && answer.httpStatus == nil)
   }
 
-  // MARK: Statuses
-
-  @Test(arguments: [(21_003, nil as Silence.Reason?), (21_010, nil), (21_002, .appleError)])
-  func anAnswerHasItsStatusOrTheReasonOfItsSilence(status: Int, reason: Silence.Reason?) async throws {
-    let (answer, server) = try await ask(["/production": [.json(#"{"status":\#(status)}"#)]])
+  @Test(arguments: [(21_003, CircuitBreaker.CallResult.success), (21_010, .success), (21_002, .failure)])
+  func anAnswerHasItsStatusAndItsHealth(status: Int, health: CircuitBreaker.CallResult) async throws {
+    let (answer, requests) = try await ask(["/production": Self.status(status)])
     #expect(answer.appleStatus == status && answer.httpStatus == 200 && answer.asked == [.production])
-    #expect(answer.reason == reason && server.requests.count == 1)
+    #expect(answer.health == health && requests.count == 1)
   }
 
-  // MARK: Damaged answers
+  // MARK: Damaged and missing answers
 
+  /// `VerifyReceiptReadingTests` has the statuses and bodies.
   @Test(arguments: [
-    ("empty", ScriptedServer.Reply.http(200, []), Silence.Reason.appleError),
-    ("html", .http(200, "<html></html>".utf8, headers: ["Content-Type": "text/html"]), .appleError),
-    ("truncated", .http(200, genuine.utf8.dropLast(9)), .appleError),
-    ("wrong type", .json(#"[{"status":0}]"#), .appleError),
-    ("not HTTP", .bytesThenEnd(Array("SSH-2.0-OpenSSH_9.2\r\n".utf8)), .appleError),
+    ("not HTTP", ScriptedServer.Reply.bytesThenEnd(Array("SSH-2.0-OpenSSH_9.2\r\n".utf8)), Silence.Reason.appleError),
     ("damaged gzip", .http(200, [0x1F, 0x8B, 8, 0, 1, 2, 3], headers: ["Content-Encoding": "gzip"]), .appleError),
-    ("500", .http(500, genuine.utf8), .appleError), ("503", .http(503, []), .appleError),
-    ("429", .http(429, []), .rateLimited),
     ("redirect", .http(302, [], headers: ["Location": "/sandbox"]), .appleError),
     ("closed at once", .bytesThenEnd([]), .unreachable),
     ("closed in the head", .bytesThenEnd(Array("HTTP/1.1 200 OK\r\nContent-Le".utf8)), .unreachable),
@@ -116,9 +129,8 @@ struct VerifyReceiptClientTests {
     ),
   ])
   func damagedAnswersAreNoVerdict(name: String, reply: ScriptedServer.Reply, reason: Silence.Reason) async throws {
-    let (answer, server) = try await ask(["/production": [reply], "/sandbox": [.json(#"{"status":21003}"#)]])
-    #expect(answer.reason == reason, "\(name): \(answer)")
-    #expect(server.requests.count == 1, "\(name)")
+    let (answer, requests) = try await ask(["/production": [reply], "/sandbox": Self.status(21_003)])
+    #expect(answer.reason == reason && requests.count == 1, "\(name): \(answer)")
   }
 
   // Not a table, because its arguments would be printed.
@@ -135,34 +147,29 @@ struct VerifyReceiptClientTests {
     #expect(answer.outcome == .rejected)
   }
 
-  // MARK: Missing answers
-
   @Test(arguments: [
-    "", "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{\"sta",
+    ScriptedServer.Reply.silence, .bytes(Array("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n".utf8)),
+    .bytes(Array("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{\"sta".utf8)),
   ])
-  func aSlowServerIsUnreachable(sent: String) async throws {
-    let reply = sent.isEmpty ? ScriptedServer.Reply.silence : .bytes(Array(sent.utf8))
+  func aSlowServerIsUnreachable(reply: ScriptedServer.Reply) async throws {
     let (answer, _) = try await ask(["/production": [reply]], timeout: Span(microseconds: 60_000))
     #expect(answer.outcome == .unanswered(Silence(reason: .unreachable, detail: "timeout")))
     #expect(answer.httpStatus == nil)
   }
 
-  @Test func aClosedPortIsUnreachable() async throws {
-    let port = try await ScriptedServer.run([:]) { _, port in port }
-    let answer = try await Self.ask(port: port)
-    #expect(answer.reason == .unreachable)
-  }
-
-  @Test func plainHTTPWhereTLSIsExpectedIsUnreachable() async throws {
-    let answer = try await ScriptedServer.run([:]) { _, port in
-      try await Self.ask(port: port, scheme: "https")
+  @Test func aClosedPortAndPlainHTTPWhereTLSIsExpectedAreUnreachable() async throws {
+    let closed = try await ScriptedServer.run([:]) { _, port in port }
+    for (scheme, port) in [("http", closed), ("https", nil)] {
+      let answer = try await withClient(scheme: scheme, port: port) { client, _ in
+        try await client.verify(payload: Self.payload, sharedSecret: nil)
+      }
+      #expect(answer.reason == .unreachable, "\(scheme)")
     }
-    #expect(answer.reason == .unreachable)
   }
 
   @Test func cancellationIsTheOnlyThingThrown() async throws {
-    try await ScriptedServer.run(["/production": [.silence]]) { server, port in
-      let task = Task { try await Self.ask(port: port) }
+    try await withClient(["/production": [.silence]]) { client, server in
+      let task = Task { try await client.verify(payload: Self.payload, sharedSecret: nil) }
       while server.requests.isEmpty { await Task.yield() }
       task.cancel()
       await #expect(throws: CancellationError.self) { try await task.value }
@@ -177,9 +184,8 @@ struct VerifyReceiptClientTests {
     let production = RateGate(rate: nil, clock: clock.gateClock)
     let reply = ScriptedServer.Reply.http(429, [], headers: ["Retry-After": header])
     let (answer, _) = try await ask(["/production": [reply]], gate: production)
-    #expect(
-      answer.outcome
-        == .unanswered(Silence(reason: .rateLimited, detail: "HTTP 429", retryAfter: Self.now + .seconds(seconds))))
+    let silence = Silence(reason: .rateLimited, detail: "HTTP 429", retryAfter: Self.now + .seconds(seconds))
+    #expect(answer.outcome == .unanswered(silence) && answer.health == .abandoned)
     try await production.admit()
     #expect(clock.slept == .seconds(seconds))
   }
@@ -187,8 +193,7 @@ struct VerifyReceiptClientTests {
   @Test func everyRequestPassesItsGate() async throws {
     let clock = StoppedClock()
     let gate = RateGate(rate: 1, clock: clock.gateClock)
-    _ = try await ask(["/production": [.json(Self.genuine)]], gate: gate)
-    _ = try await ask(["/production": [.json(Self.genuine)]], gate: gate)
+    for _ in 1...2 { _ = try await ask(["/production": [.json(Self.genuine)]], gate: gate) }
     #expect(clock.slept == .seconds(1))
   }
 
@@ -203,25 +208,16 @@ struct VerifyReceiptClientTests {
       ])
   }
 
-  @Test func connectionsAreKept() async throws {
-    try await ScriptedServer.run(["/production": [.json(Self.genuine)]]) { server, port in
-      let transport = HTTPTransport()
-      let client = try Self.client(port: port, transport: transport)
+  @Test func connectionsAreKeptAndShared() async throws {
+    try await withClient { client, server in
       for _ in 0..<5 { _ = try await client.verify(payload: Self.payload, sharedSecret: nil) }
-      await transport.shutdown()
       #expect(server.requests.count == 5 && server.connections == 1)
     }
-  }
-
-  @Test func concurrentRequestsShareTheirConnections() async throws {
-    try await ScriptedServer.run(["/production": [.json(Self.genuine)]]) { server, port in
-      let transport = HTTPTransport(concurrency: 64)
-      let client = try Self.client(port: port, transport: transport)
+    try await withClient(concurrency: 64) { client, server in
       let verified = try await withThrowingTaskGroup(of: ReceiptAnswer.self) { group in
         for _ in 0..<400 { group.addTask { try await client.verify(payload: Self.payload, sharedSecret: nil) } }
         return try await group.reduce(0) { $0 + ($1.appleStatus == 0 ? 1 : 0) }
       }
-      await transport.shutdown()
       #expect(verified == 400 && server.requests.count == 400 && server.connections <= 64)
     }
   }
@@ -233,45 +229,5 @@ struct VerifyReceiptClientTests {
       let text = String(reflecting: answer)
       #expect(!text.contains("s3cr3t") && !text.contains(Self.payload))
     }
-  }
-
-  // MARK: Helpers
-
-  private func ask(
-    _ script: [String: [ScriptedServer.Reply]], payload: String = payload, secret: Secret? = nil,
-    first: AppleHost = .production, timeout: Span = .seconds(30), gate: RateGate = RateGate(rate: nil)
-  ) async throws -> (ReceiptAnswer, ScriptedServer) {
-    try await ScriptedServer.run(script) { server, port in
-      let answer = try await Self.ask(
-        port: port, payload: payload, secret: secret, first: first, timeout: timeout, gate: gate)
-      return (answer, server)
-    }
-  }
-
-  private static func ask(
-    port: Int, scheme: String = "http", payload: String = payload, secret: Secret? = nil,
-    first: AppleHost = .production, timeout: Span = .seconds(30), gate: RateGate = RateGate(rate: nil)
-  ) async throws -> ReceiptAnswer {
-    let transport = HTTPTransport(timeout: timeout)
-    do {
-      let client = try client(port: port, scheme: scheme, transport: transport, gate: gate)
-      let answer = try await client.verify(payload: payload, sharedSecret: secret, first: first)
-      await transport.shutdown()
-      return answer
-    } catch {
-      await transport.shutdown()
-      throw error
-    }
-  }
-
-  private static func client(
-    port: Int, scheme: String = "http", transport: HTTPTransport, gate: RateGate = RateGate(rate: nil),
-    sandboxGate: RateGate = RateGate(rate: nil)
-  ) throws -> VerifyReceiptClient {
-    VerifyReceiptClient(
-      transport: transport,
-      production: .init(url: try EndpointURL("\(scheme)://127.0.0.1:\(port)/production"), gate: gate),
-      sandbox: .init(url: try EndpointURL("\(scheme)://127.0.0.1:\(port)/sandbox"), gate: sandboxGate),
-      version: "9.9", now: { now })
   }
 }

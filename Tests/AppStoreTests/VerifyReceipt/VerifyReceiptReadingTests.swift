@@ -10,49 +10,53 @@ struct VerifyReceiptReadingTests {
   private static let now = Instant(seconds: 1_795_212_000)
   private static let receipt = #""receipt":{"bundle_id":"com.example.game","in_app":[]}"#
 
-  @Test(arguments: [
-    ("", "empty answer"), (" ", "answer is no JSON object"),
-    ("<html><body>Sorry</body></html>", "answer is no JSON object"),
-    (#"{"status":0,"receipt":{"in_app":["#, "answer is no JSON object"), ("[0]", "answer is no JSON object"),
-    ("0", "answer is no JSON object"), ("null", "answer is no JSON object"), (#""0""#, "answer is no JSON object"),
-    ("{}", "answer without a status"), (#"{"status":null}"#, "answer without a status"),
-    (#"{"status":"valid"}"#, "answer without a status"), (#"{"status":{"code":0}}"#, "answer without a status"),
-    (#"{"status":[0]}"#, "answer without a status"), (#"{"status":true}"#, "answer without a status"),
-    (#"{"status":0.5}"#, "answer without a status"), (#"{"status":99999999999999999999}"#, "answer without a status"),
-    (#"{"status":99999999999}"#, "answer without a status"), (#"{"status":-99999999999}"#, "answer without a status"),
-    (#"{"status":1e300}"#, "answer without a status"), (#"{"status":"0x52"}"#, "answer without a status"),
-    (#"{"status":0}"#, "status 0 without a receipt"), (#"{"status":0,"receipt":null}"#, "status 0 without a receipt"),
-    (#"{"status":0,"receipt":[]}"#, "status 0 without a receipt"),
-    (#"{"status":21006}"#, "status 21006 without a receipt"),
-    (#"{"status":"21002"}"#, "status 21002"), (#"{"status":21009,"exception":"x"}"#, "status 21009"),
-    (#"{"status":21104,"is-retryable":1}"#, "status 21104"), (#"{"status":21104,"is_retryable":"1"}"#, "status 21104"),
-    (#"{"status":21104,"is_retryable":null}"#, "status 21104"),
-    (#"{"status":30000}"#, "status 30000"),
-    (#"{"status":0,"receipt":{}}"#, "status 0 without a list in_app"),
-    (#"{"status":"0","receipt":{}}"#, "status 0 without a list in_app"),
-    (#"{"status":0,"receipt":{"bundle_id":"com.example.game"}}"#, "status 0 without a list in_app"),
-    (#"{"status":0,"receipt":{"bundle_id":"com.example.game","in_app":null}}"#, "status 0 without a list in_app"),
-    (#"{"status":0,"receipt":{"bundle_id":"com.example.game","in_app":{}}}"#, "status 0 without a list in_app"),
-    (#"{"status":0,"receipt":{"bundle_id":"com.example.game","in_app":[[]]}}"#, "status 0 without a list in_app"),
-    (#"{"status":0,"receipt":{"bundle_id":"com.example.game","in_app":["\ud800"]}}"#, "status 0 without a list in_app"),
-    (#"{"status":0,"receipt":{"in_app":[]}}"#, "status 0 without bundle_id"),
-    (#"{"status":0,"receipt":{"bundle_id":7.5,"in_app":[]}}"#, "status 0 without bundle_id"),
-    (#"{"status":0,\#(receipt),"latest_receipt_info":"none"}"#, "status 0 whose latest_receipt_info is no list"),
-    (#"{"status":0,\#(receipt),"latest_receipt_info":[[]]}"#, "status 0 whose latest_receipt_info is no list"),
-    (#"{"status":0,\#(receipt),"pending_renewal_info":7}"#, "status 0 whose pending_renewal_info is no list"),
-    (
-      #"{"status":0,"receipt":{"bundle_id":"a","in_app":[{},{"transaction_id":"1","product_id":"\ud800"}]}}"#,
-      "status 0 with 2 purchases without transaction_id or product_id"
-    ),
-    (
-      #"{"status":0,"receipt":{"transaction_id":true,"bid":"a"}}"#,
-      "status 0 with 1 purchases without transaction_id or product_id"
-    ),
-  ])
-  func indecisiveAnswersLeaveTheCheckUnanswered(body: String, detail: String) {
-    let reading = read(body)
-    #expect(reading.step == .finish(.unanswered(Silence(reason: .appleError, detail: detail))))
-    #expect(reading.httpStatus == 200)
+  @Test(
+    "An indecisive answer leaves the check unanswered",
+    arguments: [
+      "empty answer": [""],
+      "answer is no JSON object": [
+        " ", "<html><body>Sorry</body></html>", #"{"status":0,"receipt":{"in_app":["#, "[0]", "0", "null", #""0""#,
+      ],
+      "answer without a status": [
+        "{}", #"{"status":null}"#, #"{"status":"valid"}"#, #"{"status":{"code":0}}"#, #"{"status":[0]}"#,
+        #"{"status":true}"#, #"{"status":0.5}"#, #"{"status":99999999999999999999}"#, #"{"status":99999999999}"#,
+        #"{"status":-99999999999}"#, #"{"status":1e300}"#, #"{"status":"0x52"}"#,
+      ],
+      "status 0 without a receipt": [#"{"status":0}"#, #"{"status":0,"receipt":null}"#, #"{"status":0,"receipt":[]}"#],
+      "status 21006 without a receipt": [#"{"status":21006}"#], "status 21002": [#"{"status":"21002"}"#],
+      "status 21009": [#"{"status":21009,"exception":"x"}"#], "status 30000": [#"{"status":30000}"#],
+      "status 21104": [
+        #"{"status":21104,"is-retryable":1}"#, #"{"status":21104,"is_retryable":"1"}"#,
+        #"{"status":21104,"is_retryable":null}"#,
+      ],
+      "status 0 without a list in_app": [
+        #"{"status":0,"receipt":{}}"#, #"{"status":"0","receipt":{}}"#, #"{"status":0,"receipt":{"bundle_id":"a"}}"#,
+        #"{"status":0,"receipt":{"bundle_id":"a","in_app":null}}"#,
+        #"{"status":0,"receipt":{"bundle_id":"a","in_app":{}}}"#,
+        #"{"status":0,"receipt":{"bundle_id":"a","in_app":[[]]}}"#,
+        #"{"status":0,"receipt":{"bundle_id":"a","in_app":["\ud800"]}}"#,
+      ],
+      "status 0 without bundle_id": [
+        #"{"status":0,"receipt":{"in_app":[]}}"#, #"{"status":0,"receipt":{"bundle_id":7.5,"in_app":[]}}"#,
+      ],
+      "status 0 whose latest_receipt_info is no list": [
+        #"{"status":0,\#(receipt),"latest_receipt_info":"none"}"#,
+        #"{"status":0,\#(receipt),"latest_receipt_info":[[]]}"#,
+      ],
+      "status 0 whose pending_renewal_info is no list": [#"{"status":0,\#(receipt),"pending_renewal_info":7}"#],
+      "status 0 with 2 purchases without transaction_id or product_id": [
+        #"{"status":0,"receipt":{"bundle_id":"a","in_app":[{},{"transaction_id":"1","product_id":"\ud800"}]}}"#
+      ],
+      "status 0 with 1 purchases without transaction_id or product_id": [
+        #"{"status":0,"receipt":{"transaction_id":true,"bid":"a"}}"#
+      ],
+    ])
+  func indecisive(detail: String, bodies: [String]) {
+    for body in bodies {
+      let reading = read(body)
+      #expect(reading.step == .finish(.unanswered(Silence(reason: .appleError, detail: detail))), "\(body)")
+      #expect(reading.httpStatus == 200)
+    }
   }
 
   @Test(arguments: [
@@ -67,27 +71,24 @@ struct VerifyReceiptReadingTests {
     #expect(read(body).step == .finish(outcome))
   }
 
-  @Test(arguments: [21_002, 21_005, 21_009, 21_011, 21_099, 21_200, 1, -1, -21_003, 200, 500, 77, 2_147_483_647])
-  func theRetryableFlagMattersForInternalErrorsOnly(status: Int) {
-    let silence = Silence(reason: .appleError, detail: "status \(status)")
-    for flag in ["", #","is_retryable":true"#, #","is_retryable":false"#] {
-      #expect(read(#"{"status":\#(status)\#(flag)}"#).step == .finish(.unanswered(silence)))
+  @Test("The retryable flag matters for internal errors only")
+  func retryableFlag() {
+    func step(_ status: Int, _ isRetryable: Bool?) -> VerifyReceiptReading.Step {
+      read(#"{"status":\#(status)\#(isRetryable.map { #","is_retryable":\#($0)"# } ?? "")}"#).step
     }
-  }
-
-  @Test(arguments: 21_100...21_199)
-  func internalErrorsObeyTheFlag(status: Int) {
-    let silence = Silence(reason: .appleError, detail: "status \(status)")
-    for flag in ["", #","is_retryable":true"#] {
-      #expect(read(#"{"status":\#(status)\#(flag)}"#).step == .finish(.unanswered(silence)))
+    func silent(_ status: Int) -> VerifyReceiptReading.Step {
+      .finish(.unanswered(Silence(reason: .appleError, detail: "status \(status)")))
     }
-    #expect(read(#"{"status":\#(status),"is_retryable":false}"#).step == .finish(.review(status: status)))
-  }
-
-  @Test(arguments: [21_000, 21_001, 21_003, 21_004, 21_010])
-  func theFlagDoesNotChangeAConclusiveStatus(status: Int) {
-    let without = read(#"{"status":\#(status)}"#).step
-    for flag in [true, false] { #expect(read(#"{"status":\#(status),"is_retryable":\#(flag)}"#).step == without) }
+    for status in [21_002, 21_005, 21_009, 21_011, 21_099, 21_200, 1, -1, -21_003, 200, 500, 77, 2_147_483_647] {
+      for flag in [nil, true, false] { #expect(step(status, flag) == silent(status), "\(status)") }
+    }
+    for status in 21_100...21_199 {
+      for flag in [nil, true] { #expect(step(status, flag) == silent(status), "\(status)") }
+      #expect(step(status, false) == .finish(.review(status: status)), "\(status)")
+    }
+    for status in [21_000, 21_001, 21_003, 21_004, 21_010] {
+      for flag in [true, false] { #expect(step(status, flag) == step(status, nil), "\(status)") }
+    }
   }
 
   @Test(arguments: [0, 21_006])
@@ -170,7 +171,7 @@ struct VerifyReceiptReadingTests {
     let body = Array(VerifiedReceiptTests.unified.utf8)
     let end = body.lastIndex(of: UInt8(ascii: "}")) ?? 0
     for length in 0..<end {
-      let reading = read(bytes: body.prefix(length))
+      let reading = read(body: ByteBuffer(bytes: body.prefix(length)))
       guard case .finish(.unanswered) = reading.step else {
         Issue.record("\(length) bytes: \(reading.step)")
         return
@@ -193,21 +194,15 @@ struct VerifyReceiptReadingTests {
         }
       }
       // Only a changed status may lead to a verdict on the receipt.
-      let step = read(bytes: mutated[...]).step
-      #expect(step != .finish(.rejected))
+      #expect(read(body: ByteBuffer(bytes: mutated)).step != .finish(.rejected))
     }
   }
 
   private func read(
-    _ body: String, status: Int = 200, headers: HTTPHeaders = [:], from host: AppleHost = .production,
-    maySwitch: Bool = true
+    _ text: String = "", body: ByteBuffer? = nil, status: Int = 200, headers: HTTPHeaders = [:],
+    from host: AppleHost = .production, maySwitch: Bool = true
   ) -> VerifyReceiptReading {
-    let reply = HTTPReply(status: status, headers: headers, body: ByteBuffer(string: body))
+    let reply = HTTPReply(status: status, headers: headers, body: body ?? ByteBuffer(string: text))
     return VerifyReceiptReading.read(.success(reply), from: host, maySwitch: maySwitch, receivedAt: Self.now)
-  }
-
-  private func read(bytes: ArraySlice<UInt8>) -> VerifyReceiptReading {
-    let reply = HTTPReply(status: 200, headers: [:], body: ByteBuffer(bytes: bytes))
-    return VerifyReceiptReading.read(.success(reply), from: .production, maySwitch: true, receivedAt: Self.now)
   }
 }
