@@ -12,7 +12,8 @@ let strict: [SwiftSetting] = [
 ]
 
 let fuzzedModules: [Target.Dependency] = [
-  "AppStore", "Gzip", "NightAudit", "Postgres", "Reconciliation", "Run", "Settings", "Spreadsheet", "TieOut",
+  "AppStore", "Gzip", "NightAudit", "Postgres", "Reconciliation", "Run", "Settings", "Spreadsheet",
+  "TestSupport", "TieOut",
   .product(name: "NIOCore", package: "swift-nio"),
   .product(name: "NIOHTTP1", package: "swift-nio"),
 ]

@@ -1,22 +1,14 @@
 import Foundation
+import TestSupport
 
-/// SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014).
-struct FuzzRandom: RandomNumberGenerator {
-  private var state: UInt64
+@testable import AppStore
 
-  init(seed: UInt64) { state = seed }
+extension SeededGenerator {
+  fileprivate mutating func below(_ bound: Int) -> Int { Int(next() % UInt64(max(bound, 1))) }
 
-  mutating func next() -> UInt64 {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var mixed = state
-    mixed = (mixed ^ mixed >> 30) &* 0xBF58_476D_1CE4_E5B9
-    mixed = (mixed ^ mixed >> 27) &* 0x94D0_49BB_1331_11EB
-    return mixed ^ mixed >> 31
+  fileprivate mutating func element<Element>(_ list: [Element]) -> Element? {
+    list.isEmpty ? nil : list[below(list.count)]
   }
-
-  mutating func below(_ bound: Int) -> Int { Int(next() % UInt64(max(bound, 1))) }
-
-  mutating func element<Element>(_ list: [Element]) -> Element? { list.isEmpty ? nil : list[below(list.count)] }
 }
 
 /// Generates inputs from a seed and a number alone, so that each can be reproduced.
@@ -25,12 +17,12 @@ struct FuzzGenerator {
   let seed: UInt64
 
   func input(_ number: Int) -> [UInt8] {
-    var random = FuzzRandom(seed: seed &* 0xD134_2543_DE82_EF95 &+ UInt64(number))
+    var random = SeededGenerator(seed: seed &* 0xD134_2543_DE82_EF95 &+ UInt64(number))
     let decoder = FuzzDecoder.allCases[random.below(FuzzDecoder.allCases.count)]
     return [decoder.letter] + content(decoder, &random)
   }
 
-  private func content(_ decoder: FuzzDecoder, _ random: inout FuzzRandom) -> [UInt8] {
+  private func content(_ decoder: FuzzDecoder, _ random: inout SeededGenerator) -> [UInt8] {
     let genuine = random.element(corpus[decoder]) ?? []
     switch random.below(32) {
     case 0: return genuine
@@ -46,27 +38,27 @@ struct FuzzGenerator {
     }
   }
 
-  private func mutated(_ genuine: [UInt8], _ decoder: FuzzDecoder, _ random: inout FuzzRandom) -> [UInt8] {
+  private func mutated(_ genuine: [UInt8], _ decoder: FuzzDecoder, _ random: inout SeededGenerator) -> [UInt8] {
     var bytes = genuine
     for _ in 0...random.below(4) { mutate(&bytes, decoder, &random) }
     return bytes
   }
 
   /// Decodes, changes and encodes one part of a JWS, or takes it from another genuine one.
-  private func mutatedParts(_ genuine: [UInt8], _ random: inout FuzzRandom) -> [UInt8] {
+  private func mutatedParts(_ genuine: [UInt8], _ random: inout SeededGenerator) -> [UInt8] {
     var parts = genuine.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false).map(Array.init)
     let place = random.below(parts.count)
     let donor = random.element(corpus[.signedTransaction] + corpus[.signedRenewalInfo] + corpus[.signedNotification])
     if random.below(4) == 0, let donor {
       let others = donor.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
       parts[place] = Array(others[min(place, others.count - 1)])
-    } else if let decoded = Data(base64URL: parts[place]) {
-      parts[place] = Data(mutated(Array(decoded), .signedParts, &random)).base64URL
+    } else if let decoded = Base64Text.decodeURLSafe(parts[place][...]) {
+      parts[place] = Array(Data(mutated(decoded, .signedParts, &random)).base64URL.utf8)
     }
     return Array(parts.joined(separator: [UInt8(ascii: ".")]))
   }
 
-  private func mutate(_ bytes: inout [UInt8], _ decoder: FuzzDecoder, _ random: inout FuzzRandom) {
+  private func mutate(_ bytes: inout [UInt8], _ decoder: FuzzDecoder, _ random: inout SeededGenerator) {
     guard !bytes.isEmpty else { return bytes = [UInt8(truncatingIfNeeded: random.next())] }
     let place = random.below(bytes.count)
     let end = min(bytes.count, place + 1 + random.below(random.below(2) == 0 ? 8 : 200))
@@ -90,8 +82,7 @@ struct FuzzGenerator {
   /// Bytes at which decoders branch.
   private static let significantBytes: [UInt8] = [
     0, 1, 0x02, 0x04, 0x0A, 0x20, 0x22, 0x24, 0x2B, 0x2D, 0x2E, 0x2F, 0x30, 0x31, 0x3D, 0x5C, 0x5F, 0x7B, 0x7D, 0x7F,
-    0x80,
-    0x81, 0x84, 0x88, 0xA0, 0xC3, 0xED, 0xFF,
+    0x80, 0x81, 0x84, 0x88, 0xA0, 0xC3, 0xED, 0xFF,
   ]
 
   /// Tokens with a meaning to decoders.
@@ -100,36 +91,28 @@ struct FuzzGenerator {
       "null", "true", "{}", "[]", "[[[[[[[[", "{\"a\":{\"a\":{\"a\":", "\\u0000", "\\uD800", "\\uDFFF\\uD800", "1e999",
       "-1e-999", "9223372036854775807", "-9223372036854775809", "0.1", "\"environment\":\"Xcode\"",
       "\"environment\":\"Sandbox\"", "\"signedDate\":0,", "\"signedDate\":1e308,", "\"hasMore\":true",
-      "\"alg\":\"none\"",
-      "\"crit\":[]", "\"x5c\":[]", "\"revocationDate\":\"x\"", "\"status\":21007", "\"errorCode\":4040010",
-      "9999-12-31T23:59:60Z", "+23:59", "=", "==", ".", "\r\n", "\u{FEFF}", "Etc/GMT",
+      "\"alg\":\"none\"", "\"crit\":[]", "\"x5c\":[]", "\"revocationDate\":\"x\"", "\"status\":21007",
+      "\"errorCode\":4040010", "9999-12-31T23:59:60Z", "+23:59", "=", "==", ".", "\r\n", "\u{FEFF}", "Etc/GMT",
       // Reports.
       "\t", "\t\t\t\t\t\t", "\n", "11/31/2025", "13/01/2025", "0.0000001", "-0.00", "1,5", "R", "IA1-M", "USD",
       "Total_Rows\t99999999999999999999", "Total_Amount", "170141183460469231731687303715884105728",
       // Configurations.
       ": ", "- ", "&a", "*a", "!!binary ", "|", ">", "'", "#", "\n  ", "---", "~", "? ", "<<: *a", "-1d",
-      "99999999999999d",
-      "audit.lookback",
+      "99999999999999d", "audit.lookback",
       // Workbooks.
       "</row>", "<row>", "<c>", "r=\"A0\"", "r=\"XFE1\"", "r=\"1048577\"", "t=\"s\"", "t=\"d\"", "<v>99999999999</v>",
       "<v>-1</v>", "<!DOCTYPE a [<!ENTITY b \"c\">]>", "&b;", "<![CDATA[", "<?xml version=\"1.1\"?>", "&#0;",
-      "&#xD800;",
-      "../../../etc/passwd", "xmlns=\"\"", "PK\u{01}\u{02}",
+      "&#xD800;", "../../../etc/passwd", "xmlns=\"\"", "PK\u{01}\u{02}",
     ].map { Array($0.utf8) } + [
       [0x30, 0x80], [0x24, 0x80, 0x04, 0x00], [0, 0], [0x02, 0x08, 0x80, 0, 0, 0, 0, 0, 0, 0],
-      [0x84, 0xFF, 0xFF, 0xFF, 0xFF],
-      [0x31, 0x00], [0xA0, 0x80], [0x16, 0x00], [0x1F, 0xFF], [0xC0, 0x80], [0xF4, 0x90, 0x80, 0x80],
+      [0x84, 0xFF, 0xFF, 0xFF, 0xFF], [0x31, 0x00], [0xA0, 0x80], [0x16, 0x00], [0x1F, 0xFF], [0xC0, 0x80],
+      [0xF4, 0x90, 0x80, 0x80],
     ]
 }
 
 extension Data {
-  fileprivate init?(base64URL text: [UInt8]) {
-    let standard = String(decoding: text, as: UTF8.self).replacing("-", with: "+").replacing("_", with: "/")
-    self.init(base64Encoded: standard + String(repeating: "=", count: (4 - text.count % 4) % 4))
-  }
-
-  fileprivate var base64URL: [UInt8] {
-    let standard = base64EncodedString()
-    return Array(standard.replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "").utf8)
+  /// Base64 for URLs, without padding.
+  var base64URL: String {
+    base64EncodedString().replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
   }
 }
