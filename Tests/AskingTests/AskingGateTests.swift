@@ -33,15 +33,18 @@ import Testing
 
   private let failure = ChannelAnswer.Meaning.silent(Silence(reason: .unreachable, detail: "timeout"))
 
+  private func permit(_ lane: AskingGate.Lane, at gate: AskingGate) throws -> AskingGate.Permit {
+    guard case .granted(let permit) = gate.admit(lane) else { throw CancellationError() }
+    return permit
+  }
+
   /// Asks failing questions while the gate admits them, and returns their number.
   private func fail(_ lane: AskingGate.Lane, at gate: AskingGate, asked: [AppleHost]? = nil, times: Int = 50) -> Int {
-    var count = 0
-    for _ in 0..<times {
-      guard case .granted(let permit) = gate.admit(lane) else { break }
+    for count in 0..<times {
+      guard let permit = try? permit(lane, at: gate) else { return count }
       _ = gate.note(answer(failure, asked: asked ?? [lane.side]), permit)
-      count += 1
     }
-    return count
+    return times
   }
 
   private func word(_ admission: AskingGate.Admission) -> String {
@@ -52,7 +55,7 @@ import Testing
     }
   }
 
-  @Test func anOutageOfOneAppStopsThatOne() {
+  @Test func anOutageOfOneAppStopsThatOne() throws {
     let gate = gate()
     #expect(fail(game, at: gate) == 20)
     #expect(word(gate.admit(game)) == "refused" && word(gate.admit(other)) == "granted")
@@ -66,10 +69,7 @@ import Testing
     }
     #expect((15...25).contains(probes) && gate.end == nil, "\(probes) probes in an hour")
     clock.advance(.seconds(300))
-    for _ in 0..<3 {
-      guard case .granted(let permit) = gate.admit(game) else { continue }
-      _ = gate.note(answer(.unknown, asked: [.production]), permit)
-    }
+    for _ in 0..<3 { _ = gate.note(answer(.unknown, asked: [.production]), try permit(game, at: gate)) }
     #expect(gate.silent.isEmpty && word(gate.admit(game)) == "granted")
   }
 
@@ -86,13 +86,9 @@ import Testing
   }
 
   /// A receipt of another developer's app, or an ID that a client made up, ends no app.
-  @Test func oneAcceptedQuestionClearsTheCredential() {
+  @Test func oneAcceptedQuestionClearsTheCredential() throws {
     let gate = gate()
-    guard case .granted(let permit) = gate.admit(game) else {
-      Issue.record("not granted")
-      return
-    }
-    _ = gate.note(answer(.unknown, asked: [.production]), permit)
+    _ = gate.note(answer(.unknown, asked: [.production]), try permit(game, at: gate))
     for id in 1...100 {
       #expect(gate.refuse(.tokenRefused(.production), app: "game", id: "\(id)", isSecondAttempt: true) == .park)
       #expect(gate.refuse(.requestRefused(code: 4_000_000), app: "game", id: "\(id)", isSecondAttempt: true) == .park)
@@ -115,8 +111,7 @@ import Testing
       let gate = gate()
       unread.appleStatus = status
       var count = 0
-      for _ in 0..<50 {
-        guard case .granted(let permit) = gate.admit(game) else { break }
+      while count < 50, let permit = try? permit(game, at: gate) {
         _ = gate.note(unread, permit, isRefusedHere: isRefusedHere)
         count += 1
       }
@@ -124,14 +119,10 @@ import Testing
     }
   }
 
-  @Test func answersWithoutARequestDoNotAffectTheBreaker() {
+  @Test func answersWithoutARequestDoNotAffectTheBreaker() throws {
     let gate = gate()
     #expect(fail(game, at: gate, times: 19) == 19)
-    guard case .granted(let permit) = gate.admit(game) else {
-      Issue.record("not granted")
-      return
-    }
-    _ = gate.note(ChannelAnswer(.unknown), permit)
+    _ = gate.note(ChannelAnswer(.unknown), try permit(game, at: gate))
     #expect(fail(game, at: gate) == 1)
   }
 
@@ -153,20 +144,16 @@ import Testing
   /// A permit of an earlier state of the breaker allows no question, and its result counts for nothing.
   @Test func aStalePermitNeitherStandsNorCounts() throws {
     let gate = gate()
-    func permit() throws -> AskingGate.Permit {
-      guard case .granted(let permit) = gate.admit(game) else { throw CancellationError() }
-      return permit
-    }
-    let stale = try permit()
+    let stale = try permit(game, at: gate)
     #expect(gate.stands(stale))
     #expect(fail(game, at: gate) == 20 && !gate.stands(stale))
     clock.advance(.seconds(2))
-    let probe = try permit()
+    let probe = try permit(game, at: gate)
     #expect(gate.stands(probe) && !gate.stands(stale))
     // Answers to questions from before the outage are no successful probes.
     for _ in 0..<3 { _ = gate.record(.success, stale) }
     #expect(gate.silent == ["game"])
-    for each in try [probe, permit(), permit()] { _ = gate.record(.success, each) }
+    for each in try [probe, permit(game, at: gate), permit(game, at: gate)] { _ = gate.record(.success, each) }
     #expect(gate.silent.isEmpty && !gate.stands(probe))
   }
 }

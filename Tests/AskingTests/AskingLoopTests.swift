@@ -22,9 +22,18 @@ import Testing
         now: now)
     }
 
-    /// Returns the next actions, up to one that an event must answer. `event` comes first.
-    mutating func actions(after event: AskingLoop.Event? = nil) -> [String] {
-      if let event { loop.handle(event, now: now) }
+    /// Returns the actions after the last of these events, up to one that an event must answer.
+    mutating func actions(after first: AskingLoop.Event, _ others: AskingLoop.Event...) -> [String] {
+      var actions: [String] = []
+      for event in [first] + others {
+        loop.handle(event, now: now)
+        actions = self.actions()
+      }
+      return actions
+    }
+
+    /// Returns the next actions, up to one that an event must answer.
+    mutating func actions() -> [String] {
       var actions: [String] = []
       while true {
         let silentPlaces = silentPlaces
@@ -50,10 +59,7 @@ import Testing
     private func ids(_ subjects: [CheckSubject]) -> String { subjects.map(\.id.text).joined(separator: " ") }
 
     /// Takes, reads and asks about checks.
-    mutating func ask(_ checks: [CheckInProgress]) -> [String] {
-      _ = actions(after: .took(checks))
-      return actions(after: .read(checks))
-    }
+    mutating func ask(_ checks: [CheckInProgress]) -> [String] { actions(after: .took(checks), .read(checks)) }
   }
 
   private func check(_ id: Identifier, bytes: Int = 1) -> CheckInProgress {
@@ -73,8 +79,7 @@ import Testing
     #expect(script.actions(after: .took(checks)) == ["read a b c"])
     #expect(script.actions(after: .read(checks)) == ["ask a", "ask b", "wait"])
     #expect(script.actions(after: .ended(checks[1], .settled)) == ["ask c", "take"])
-    #expect(script.actions(after: .took([])) == ["wait"])
-    #expect(script.actions(after: .ended(checks[0], .settled)) == ["wait"])
+    #expect(script.actions(after: .took([]), .ended(checks[0], .settled)) == ["wait"])
     #expect(script.actions(after: .ended(checks[2], .settled)) == ["take new"])
     #expect(script.actions(after: .tookNew([])) == ["look"])
     #expect(script.actions(after: .looked(.nothing)) == ["finish"])
@@ -117,8 +122,7 @@ import Testing
     var begun = check("begun")
     begun.attempts = RetryBudget(begun.row.history, asOf: RecheckFixture.asOf, isFurther: false)
     _ = script.ask([check("begun"), check("other")])
-    _ = script.actions(after: .ended(begun, .waits(begun, silent)))
-    _ = script.actions(after: .took([]))
+    _ = script.actions(after: .ended(begun, .waits(begun, silent)), .took([]))
     script.silentPlaces = 3
     #expect(script.actions() == ["ask begun", "wait"])
   }
@@ -128,8 +132,7 @@ import Testing
     var script = Transcript()
     let quiet = check("quiet")
     _ = script.ask([quiet])
-    _ = script.actions(after: .took([]))
-    #expect(script.actions(after: .ended(quiet, .waits(quiet, silent))) == ["wait"])
+    #expect(script.actions(after: .took([]), .ended(quiet, .waits(quiet, silent))) == ["wait"])
     script.now += .seconds(11)
     #expect(script.actions() == ["take new"])
     #expect(script.actions(after: .tookNew([])) == ["wait"])
@@ -141,8 +144,7 @@ import Testing
   /// A worker without checks waits for the others, and takes over the checks of one that dies.
   @Test func anIdleWorkerTakesOverReleasedChecks() {
     var script = Transcript()
-    _ = script.actions(after: .took([]))
-    #expect(script.actions(after: .tookNew([])) == ["look"])
+    #expect(script.actions(after: .took([]), .tookNew([])) == ["look"])
     #expect(script.actions(after: .looked(.others)) == ["announce", "wait"])
     script.now += .seconds(1)
     #expect(script.actions() == ["look"])
@@ -158,9 +160,7 @@ import Testing
   /// Answers of other workers may have made checks due that no list has.
   @Test func theLastLookReadsFiltersAgain() {
     var script = Transcript()
-    _ = script.actions(after: .took([]))
-    _ = script.actions(after: .tookNew([]))
-    _ = script.actions(after: .looked(.others))
+    _ = script.actions(after: .took([]), .tookNew([]), .looked(.others))
     script.now += .seconds(1)
     _ = script.actions()
     #expect(script.actions(after: .looked(.nothing)) == ["reacquire"])
@@ -170,8 +170,7 @@ import Testing
   /// A person waits for a filtered run; a night has its deadline.
   @Test(arguments: [true, false]) func onlyUnfilteredRunsWaitWithoutALimit(isWhole: Bool) {
     var script = Transcript(isWhole: isWhole)
-    _ = script.actions(after: .took([]))
-    _ = script.actions(after: .tookNew([]))
+    _ = script.actions(after: .took([]), .tookNew([]))
     var last: [String] = []
     for _ in 1...100 where last != ["leave to others"] {
       last = script.actions(after: .looked(.others))
@@ -185,12 +184,10 @@ import Testing
   @Test func aWorkerThatGaveUpChecksOrIsOfflineDoesNotWaitForOthers() {
     var script = Transcript()
     _ = script.ask([check("a")])
-    _ = script.actions(after: .took([]))
-    #expect(script.actions(after: .ended(check("a"), .over)) == ["take new"])
+    #expect(script.actions(after: .took([]), .ended(check("a"), .over)) == ["take new"])
     #expect(script.actions(after: .tookNew([])) == ["finish"])
     var offline = Transcript(isOffline: true)
-    _ = offline.actions(after: .took([]))
-    #expect(offline.actions(after: .tookNew([])) == ["finish"])
+    #expect(offline.actions(after: .took([]), .tookNew([])) == ["finish"])
   }
 
   /// At the end, waiting checks record their failed attempts, and no more are taken.
@@ -211,8 +208,7 @@ import Testing
     var script = Transcript()
     let quiet = check("quiet")
     _ = script.ask([quiet])
-    _ = script.actions(after: .took([]))
-    #expect(script.actions(after: .ended(quiet, .waits(quiet, silent))) == ["wait"])
+    #expect(script.actions(after: .took([]), .ended(quiet, .waits(quiet, silent))) == ["wait"])
     script.reasonToEnd = "deadline"
     #expect(script.actions() == ["end deadline, 0 left", "finish"])
   }

@@ -28,9 +28,20 @@ struct RecheckFixture {
     session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit tests")
   }
 
-  /// Adds an order for each number, which states the number as its transaction ID.
-  func orders(_ numbers: ClosedRange<Int>) async throws {
-    for number in numbers { try await order("o\(number)", transaction: "\(number)") }
+  /// Adds an order for each number, which states the number as its transaction ID, after a prefix.
+  func orders(
+    _ numbers: ClosedRange<Int>, stating prefix: String = "", of bundleId: String = "com.example.game",
+    age: Reconciliation.Span = .days(2)
+  ) async throws {
+    try await session.execute(
+      """
+      INSERT INTO sales.orders SELECT 'o' || n, 'user of o' || n, $3, 'gems', 1, 9.90, 'USD', 'verified', $4 || n, NULL,
+        $5, NULL, $5 FROM generate_series($1::int, $2::int) n
+      """,
+      [
+        .int(Int64(numbers.lowerBound)), .int(Int64(numbers.upperBound)), .text(bundleId), .text(prefix),
+        .timestamp((Self.asOf - age).microseconds),
+      ])
   }
 
   func order(
@@ -121,10 +132,17 @@ struct RecheckFixture {
 
   /// Adds orders with a damaged receipt each, and orders with a genuine one.
   func fill(damaged: Int, genuine: Int) async throws {
-    for number in 0..<damaged + genuine {
-      try await order("o\(number)", transaction: nil)
-      try await receipt("r\(number)", for: "o\(number)", payload: number < damaged ? nil : "genuine r\(number)")
-    }
+    try await orders(0...(damaged + genuine - 1))
+    try await session.execute(
+      """
+      INSERT INTO sales.receipts SELECT 'r' || n, 'o' || n, 'u',
+        CASE WHEN n < $1::int THEN 'payload of r' ELSE 'genuine r' END || n, NULL, 'timeout', NULL, $3
+      FROM generate_series(0, $2::int - 1) n
+      """,
+      [
+        .int(Int64(damaged)), .int(Int64(damaged + genuine)), .timestamp((Self.asOf - .days(1)).microseconds),
+      ])
+    try await session.execute("UPDATE sales.orders SET transaction_id = NULL")
   }
 
   /// Stores facts that no proof contains.

@@ -122,7 +122,7 @@ import Testing
     if isSigned {
       try await shop.fill(damaged: 0, genuine: 60)
     } else {
-      for number in 0..<60 { try await shop.order("o\(number)", transaction: "1000\(number)") }
+      try await shop.orders(0...59, stating: "1000")
     }
     func rename(_ product: String) async throws {
       try await shop.session.execute(

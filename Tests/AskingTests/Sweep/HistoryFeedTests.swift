@@ -68,15 +68,18 @@ import Testing
     return answer
   }
 
+  private static func sale(_ id: String, original: String? = nil) -> TransactionFact {
+    .sale(id, signed: RecheckFixture.asOf + .hours(1), original: original)
+  }
+
   private static let silence = HistoryAnswer.End.unanswered(Silence(reason: .appleError, detail: "HTTP 500"))
 
   // MARK: - Selected customers
 
   @Test func aHistoryIsReadToItsEndAndAgainWhenItIsStale() async throws {
-    feed.apple.reply(
-      try history([.sale("t1", signed: asOf + .hours(1))], revision: "r1", .pageLimit), about: "t1", after: nil)
-    feed.apple.reply(
-      try history([.sale("t3", signed: asOf + .hours(1), original: "t1")], revision: "r2"), about: "t1", after: "r1")
+    let (first, other) = (Self.sale("t1"), Self.sale("t3", original: "t1"))
+    feed.apple.reply(try history([first], revision: "r1", .pageLimit), about: "t1", after: nil)
+    feed.apple.reply(try history([other], revision: "r2"), about: "t1", after: "r1")
     let summary = try await read(["t1"], asOf)
     #expect(summary.histories == 1 && summary.facts == 2 && !summary.isShort)
     #expect(feed.apple.historyRequests == ["t1 -", "t1 r1"])
@@ -152,8 +155,7 @@ import Testing
     feed.apple.reply(try history([], revision: nil, Self.silence), about: "t1", after: nil)
     #expect(try await read(["t1", "t2"], asOf, within: .seconds(6)).isShort)
     #expect(Set(feed.apple.historyRequests) == ["t1 -", "t2 -"])
-    #expect(
-      try await feed.value("SELECT string_agg(reason, ',') FROM night_audit.histories") == "apple_error")
+    #expect(try await feed.value("SELECT string_agg(reason, ',') FROM night_audit.histories") == "apple_error")
     // A second request in the same night is answered.
     feed.apple.reply(try history([], revision: "r1"), about: "t1", after: nil)
     #expect(!(try await read([], asOf).isShort))
@@ -163,7 +165,7 @@ import Testing
   @Test func anOutageUntilTheDeadlineMakesTheNightIncomplete() async throws {
     let ids = (0..<100).map { "t\($0)" }
     for id in ids { feed.apple.reply(try history([], revision: nil, Self.silence), about: id, after: nil) }
-    #expect(try await read(ids, asOf, within: .seconds(2)).isShort)
+    #expect(try await read(ids, asOf, within: .seconds(1)).isShort)
     // A round of requests ends after a few customers without an answer.
     #expect(Set(feed.apple.historyRequests).count < 100)
     #expect(try await shortCount(asOf) == 100)
@@ -193,7 +195,7 @@ import Testing
   @Test func anUnansweredHistoryMakesNightsIncompleteUntilItIsStuck() async throws {
     feed.apple.reply(try history([], revision: nil, Self.silence), about: "t1", after: nil)
     for (night, count) in [(1, 1), (2, 1), (3, 0), (4, 0)] as [(Int64, Int)] {
-      try await read(["t1"], asOf + .days(night), within: .seconds(2))
+      try await read(["t1"], asOf + .days(night), within: .seconds(1))
       #expect(try await shortCount(asOf + .days(night)) == count, "\(night)")
     }
     feed.apple.reply(try history([], revision: "r1"), about: "t1", after: nil)
@@ -201,7 +203,7 @@ import Testing
     #expect(try await shortCount(asOf + .days(5)) == 0)
     // A new missing answer makes the night incomplete again.
     feed.apple.reply(try history([], revision: "r1", Self.silence), about: "t1", after: "r1")
-    try await read(["t1"], asOf + .days(13), within: .seconds(2))
+    try await read(["t1"], asOf + .days(13), within: .seconds(1))
     #expect(try await shortCount(asOf + .days(13)) == 1)
   }
 
@@ -209,16 +211,15 @@ import Testing
 
   /// The night is incomplete. Later entries and other customers are read nevertheless.
   @Test func anUnverifiableHistoryEntryIsSkipped() async throws {
-    var first = try history([.sale("t1", signed: asOf + .hours(1))], revision: "r1", .pageLimit)
+    var first = try history([Self.sale("t1")], revision: "r1", .pageLimit)
     first.refused = 1
     feed.apple.reply(first, about: "t1", after: nil)
-    feed.apple.reply(try history([.sale("t3", signed: asOf + .hours(1))], revision: "r2"), about: "t1", after: "r1")
+    feed.apple.reply(try history([Self.sale("t3")], revision: "r2"), about: "t1", after: "r1")
     feed.apple.reply(try history([], revision: "s1"), about: "t2", after: nil)
     #expect(try await read(["t1", "t2"], asOf).isShort)
     #expect(feed.apple.historyRequests.sorted() == ["t1 -", "t1 r1", "t2 -"])
-    let reason = """
-      SELECT coalesce(reason, 'read') || ' ' || revision FROM night_audit.histories WHERE transaction_id = 't1'
-      """
+    let reason =
+      "SELECT coalesce(reason, 'read') || ' ' || revision FROM night_audit.histories WHERE transaction_id = 't1'"
     #expect(try await feed.value(reason) == "not_believed r2")
     feed.apple.reply(try history([], revision: "r2"), about: "t1", after: "r2")
     #expect(!(try await read(["t1", "t2"], asOf + .days(1)).isShort))
