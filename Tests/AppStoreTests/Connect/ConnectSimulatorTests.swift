@@ -75,7 +75,7 @@ struct ConnectSimulatorTests {
   }
 
   @Test func anUnknownKeyIsRejected() async throws {
-    try await RunningSimulator.run(world: Self.world) { simulator in
+    try await RunningSimulator.run(world: Self.world) { simulator async throws in
       #expect(try await download(simulator, key: P256.Signing.PrivateKey()).outcome == .refused(.token))
     }
   }

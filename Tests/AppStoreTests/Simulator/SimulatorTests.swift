@@ -113,7 +113,7 @@ struct SimulatorTests {
   }
 
   @Test func damagedAnswersAreNeverVerdicts() async throws {
-    try await run(World.ofReceipts(), "--garbage-rate", "1") { simulator in
+    try await run(World.ofReceipts(), "--garbage-rate", "1") { simulator async throws in
       for payload in World.many { #expect(try await simulator.verify(payload).reason != nil) }
     }
   }
