@@ -91,8 +91,7 @@ struct IndependentVerifierTests {
     let bits = "They do not check key usage. Apple's leaves may sign, and ours must."
     let strays = "OpenSSL ignores bytes behind a certificate, which are not part of it."
     let roots = "They trust each root for everything; ours trusts each for what Apple signs under it."
-    let digests =
-      "It checks the certificates' dates only; Apple signed no certificate with SHA-1 after 2025-01-24."
+    let digests = "It checks the certificates' dates only; Apple signed no certificate with SHA-1 after 2025-01-24."
     return [
       "public accepts: receipt: SHA-1 after Apple's last such certificate": digests,
       "public accepts: receipt: leaf signed with SHA-1 after Apple's last such certificate": digests,
@@ -100,8 +99,7 @@ struct IndependentVerifierTests {
       "public accepts: receipt: no bundle": callers, "public accepts: receipt: no environment": callers,
       "public accepts: receipt: unknown environment": callers,
       "public accepts: receipt: no creation date": "It judges undated receipts at the present time.",
-      "public accepts: receipt: purchase that is no set":
-        "It skips unreadable parts; ours refuses the receipt.",
+      "public accepts: receipt: purchase that is no set": "It skips unreadable parts; ours refuses the receipt.",
       "public accepts: receipt: two signers":
         "One of them is enough for it; Apple's receipts have one, so Apple is asked about others.",
       "apple accepts: leaf larger than any of Apple's": strays, "apple accepts: leaf with bytes behind it": strays,
@@ -111,8 +109,7 @@ struct IndependentVerifierTests {
       "public accepts: P-256 leaf under the receipts' intermediate": roots,
       "public accepts: receipt: leaf of the transactions' authority, which the verifier trusts for transactions": roots,
       "apple accepts: no productId": optional, "apple accepts: no transactionId": optional,
-      "apple accepts: no signedDate":
-        "It judges undated data at the present time, which says nothing about old data.",
+      "apple accepts: no signedDate": "It judges undated data at the present time, which says nothing about old data.",
       "apple accepts: transactionId with a NUL": optional,
       "apple accepts: padded signature":
         "Python ignores superfluous padding; ours accepts one spelling of a signature.",

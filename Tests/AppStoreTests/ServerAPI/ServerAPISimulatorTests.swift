@@ -43,8 +43,7 @@ struct ServerAPISimulatorTests {
       let refunded = try #require(second.transactions.first?.fact)
       let refund = Revocation(date: Self.start + .days(1), type: "REFUND_FULL", reason: 1)
       #expect(refunded.revocation == .stated(refund) && refunded.signedDate > Self.start)
-      #expect(
-        try await setting.client.refundHistory("1003", on: .production).transactions.map(\.fact) == [refunded])
+      #expect(try await setting.client.refundHistory("1003", on: .production).transactions.map(\.fact) == [refunded])
 
       try await setting.setClock(World.start + 2 * World.day)
       let third = try await history(after: second.revision)

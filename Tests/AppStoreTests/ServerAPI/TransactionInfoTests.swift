@@ -160,8 +160,7 @@ struct TransactionInfoTests {
     let clock = StoppedClock()
     let script = [
       Script.production: [Script.error(4_290_000, headers: ["Retry-After": header])],
-      "/production/inApps/v2/refund/lookup/\(Script.id)": [.json("{}")],
-      Script.sandbox: [Script.error(4_000_006)],
+      "/production/inApps/v2/refund/lookup/\(Script.id)": [.json("{}")], Script.sandbox: [Script.error(4_000_006)],
     ]
     let (answer, _) = try await Script.ask(script, clock: clock.gateClock) { client in
       let answer = try await client.transactionInfo(Script.id)

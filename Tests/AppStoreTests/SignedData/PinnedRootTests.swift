@@ -85,17 +85,6 @@ struct RootCertificateDownloadTests {
     #expect(requests.map(\.method) == ["GET"] && requests[0].headers["User-Agent"] == ["night-audit/9.9"])
   }
 
-  @Test("Another certificate or a large file is refused by the pin")
-  func refusesOthers() async throws {
-    let root = try Authority.transactions.root.der
-    let other = try await content(.http(200, root)).0.get()
-    #expect(throws: TrustedRoots.PinnedRoot.Mismatch.otherCertificate(fingerprint: TrustedRoots.fingerprint(root))) {
-      try pin.certificate(in: other)
-    }
-    let long = try await content(.http(200, [UInt8](repeating: 0x30, count: 1 << 20))).0.get()
-    #expect(throws: TrustedRoots.PinnedRoot.Mismatch.tooLong) { try pin.certificate(in: long) }
-  }
-
   @Test(
     "A failed download states its reason",
     arguments: [

@@ -90,9 +90,7 @@ struct VerifiedReceiptTests {
     let renewal = try fact("2000000000000006", in: Self.unified)
     #expect(renewal.hasOffer == nil && renewal.isUpgraded == nil)
     #expect(renewal.appAccountToken == .stated("7e3fb204-2b3c-4f4e-8a3e-7f3c9c1d2b11"))
-    for fact in [first, renewal] {
-      #expect(fact.gracePeriodExpiresDate == Instant(milliseconds: 1_796_500_000_000))
-    }
+    for fact in [first, renewal] { #expect(fact.gracePeriodExpiresDate == Instant(milliseconds: 1_796_500_000_000)) }
   }
 
   // MARK: The flat shape
@@ -249,11 +247,9 @@ struct VerifiedReceiptTests {
     arguments: [
       ("cancellation_date", #""cancellation_date":"yesterday""#),
       ("cancellation_date", #""cancellation_date_pst":"2012-04-30 08:05:55 America/Los_Angeles""#),
-      ("cancellation_date", #""cancellation_date_ms":"-1""#),
-      ("cancellation_date", #""cancellation_date":true"#),
+      ("cancellation_date", #""cancellation_date_ms":"-1""#), ("cancellation_date", #""cancellation_date":true"#),
       ("cancellation_date", #""cancellation_date_ms":99999999999999999999"#),
-      ("expires_date", #""expires_date":"2012-04-30""#),
-      ("purchase_date", #""purchase_date_ms":9223372036854775807"#),
+      ("expires_date", #""expires_date":"2012-04-30""#), ("purchase_date", #""purchase_date_ms":9223372036854775807"#),
       ("original_purchase_date", #""original_purchase_date_ms":-1"#),
     ])
   func unreadableDates(field: String, json: String) throws {
