@@ -56,16 +56,13 @@ struct FuzzHarness {
 
   private func check(_ bytes: [UInt8], with decoder: FuzzDecoder) throws(Violation) -> Bool {
     switch decoder {
-    case .signedTransaction:
-      try require(jws.verifyTransaction(Self.text(bytes), channel: .offline), in: transactions)
+    case .signedTransaction: try require(jws.verifyTransaction(Self.text(bytes), channel: .offline), in: transactions)
     case .signedRenewalInfo: try require(jws.verifyRenewalInfo(Self.text(bytes)), in: renewals)
     case .signedNotification: try require(jws.verifyNotification(Self.text(bytes)), in: notifications)
-    case .signedParts:
-      try require(jws.verifyTransaction(Self.joined(bytes), channel: .offline), in: transactions)
+    case .signedParts: try require(jws.verifyTransaction(Self.joined(bytes), channel: .offline), in: transactions)
     case .transactionPayload:
       try payload(bytes) { json throws(SignedDataRefusal) in try SignedTransaction(json, channel: .offline).fact }
-    case .renewalInfoPayload:
-      try payload(bytes) { json throws(SignedDataRefusal) in _ = try SignedRenewalInfo(json) }
+    case .renewalInfoPayload: try payload(bytes) { json throws(SignedDataRefusal) in _ = try SignedRenewalInfo(json) }
     case .notificationPayload:
       try payload(bytes) { json throws(SignedDataRefusal) in
         _ = try SignedNotification(json, transaction: nil, renewalInfo: nil)
@@ -125,9 +122,7 @@ struct FuzzHarness {
     let (kind, judgement) = judge.judge(text)
     guard case .genuine(let proof) = judgement else { return kind != .malformed }
     let genuine = Set(transactions.map(\.fact) + appReceipts.flatMap(\.transactions))
-    for fact in proof.facts where !genuine.contains(fact) {
-      throw Violation("accepted, but not signed: \(fact)")
-    }
+    for fact in proof.facts where !genuine.contains(fact) { throw Violation("accepted, but not signed: \(fact)") }
     return true
   }
 

@@ -33,8 +33,7 @@ struct FuzzGenerator {
     case .signedTransaction, .signedRenewalInfo, .signedNotification:
       // Half of the time within a decoded part, because a change of the text mostly ends in broken base64.
       return random.below(2) == 0 ? mutatedParts(genuine, &random) : mutated(genuine, decoder, &random)
-    default:
-      return mutated(genuine, decoder, &random)
+    default: return mutated(genuine, decoder, &random)
     }
   }
 

@@ -68,9 +68,7 @@ struct FuzzReaders {
   // MARK: App Store Connect
 
   func salesReport(_ bytes: [UInt8]) throws(Violation) -> Bool {
-    try report { read in
-      try SalesReport.read(bytes, days: nil) { row in read(row.first <= row.last) }.rows
-    }
+    try report { read in try SalesReport.read(bytes, days: nil) { row in read(row.first <= row.last) }.rows }
   }
 
   func financeReport(_ bytes: [UInt8]) throws(Violation) -> Bool {

@@ -42,8 +42,7 @@ struct ConnectClientTests {
       let client = try ConnectClient(
         transport: transport, url: EndpointURL("http://127.0.0.1:\(port)"),
         credentials: ConnectCredentials(
-          issuerId: ServerAPICredentials.issuer, keyId: "2X9R4HXF34",
-          privateKeyPEM: Secret(Self.key.pemRepresentation)),
+          issuerId: ServerAPICredentials.issuer, keyId: "2X9R4HXF34", privateKeyPEM: Secret(Self.key.pemRepresentation)),
         version: "test", now: { Self.now }
       ) { span throws(CancellationError) in waits.withLock { $0.append(span) } }
       let answer = try await client.download(query)
@@ -103,8 +102,7 @@ struct ConnectClientTests {
 
   @Test(arguments: [
     (404, "NOT_FOUND", "There were NO SALES for the date specified.", ConnectAnswer.Outcome.noSales),
-    (404, "NOT_FOUND", "Report is not available yet.", .notYet),
-    (410, "GONE", "Report is no longer available.", .gone),
+    (404, "NOT_FOUND", "Report is not available yet.", .notYet), (410, "GONE", "Report is no longer available.", .gone),
     (404, "NOT_FOUND", "Something new.", .unanswered(Silence(reason: .appleError, detail: "HTTP 404"))),
     (400, "PARAMETER_ERROR.ILLEGAL", "Vendor number is wrong.", .refused(.parameters("Vendor number is wrong."))),
     // The key is fine.

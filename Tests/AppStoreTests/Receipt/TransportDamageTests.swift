@@ -39,8 +39,7 @@ enum TransportDamage: String, CaseIterable {
     case .jsonInQuotes: return #""{\"signedPayload\":\"\#(payload)\"}""#
     case .percent: return payload.addingPercentEncoding(withAllowedCharacters: .alphanumerics)
     case .bytea: return "\\x" + Self.hexadecimal(Array(payload.utf8))
-    case .byteaOfBytes:
-      return Data(base64Encoded: payload).map { "\\x" + Self.hexadecimal(Array($0)).uppercased() }
+    case .byteaOfBytes: return Data(base64Encoded: payload).map { "\\x" + Self.hexadecimal(Array($0)).uppercased() }
     case .byteOrderMark: return "\u{FEFF}" + payload
     case .zeroByte: return payload + "\u{0}"
     case .blanksAround: return "\t\n  \(payload) \r\n"

@@ -196,13 +196,4 @@ struct TransactionInfoTests {
     // Requests are not slower than allowed: three seconds for each interface, less the bursts at the start.
     #expect((.milliseconds(5_400)...(.milliseconds(5_950))).contains(clock.slept))
   }
-
-  @Test func cancellationIsTheOnlyThingThrown() async throws {
-    _ = try await Script.ask([Script.production: [.silence]]) { client in
-      let task = Task { try await client.transactionInfo(Script.id) }
-      await Task.yield()
-      task.cancel()
-      await #expect(throws: CancellationError.self) { try await task.value }
-    }
-  }
 }

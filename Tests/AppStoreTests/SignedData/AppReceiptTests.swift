@@ -180,9 +180,7 @@ private func chain(
   _ name: String, _ refusal: SignedDataRefusal, intermediate: Authority.Template? = nil,
   leaf: Authority.Template = .leaf
 ) -> Case {
-  Case(name, refusal) {
-    try TestAppReceipt(Authority.receipts.with(intermediate: intermediate, leaf: leaf)).base64
-  }
+  Case(name, refusal) { try TestAppReceipt(Authority.receipts.with(intermediate: intermediate, leaf: leaf)).base64 }
 }
 
 /// A genuine receipt with a change made before signing.
@@ -236,9 +234,7 @@ let receiptForms: [RefusalCase] = [
   receipt("signed attributes", .unsupported("signed attributes")) {
     $0.signedAttributes = TestASN1.element(0xA0, TestASN1.sequence(TestASN1.identifier([0x2A])))
   },
-  receipt("unknown signature algorithm", .unsupported("unknown signature algorithm")) {
-    $0.signatureAlgorithm[8] = 10
-  },
+  receipt("unknown signature algorithm", .unsupported("unknown signature algorithm")) { $0.signatureAlgorithm[8] = 10 },
 ]
 
 let receiptChains: [RefusalCase] = [
@@ -251,9 +247,7 @@ let receiptChains: [RefusalCase] = [
   receipt("no certificates", .chainNotTrusted) { $0.certificates = [] },
   receipt("no intermediate", .chainNotTrusted) { $0.certificates.remove(at: 1) },
   receipt("certificate that is none", .certificateUnreadable(1)) { $0.certificates[1] = [0x30, 0x00] },
-  receipt("too many certificates", .tooLarge) {
-    $0.certificates = Array(repeating: $0.certificates[0], count: 9)
-  },
+  receipt("too many certificates", .tooLarge) { $0.certificates = Array(repeating: $0.certificates[0], count: 9) },
   chain(
     "leaf without Apple's marker: a developer's certificate", .markerMissing(.leaf),
     leaf: .leaf.with { $0.marker = nil }),
@@ -301,9 +295,7 @@ let receiptContents: [RefusalCase] =
     ("unknown environment", .environmentUnknown("Staging"), "Staging", "2026-06-01T00:00:00Z"),
     ("Xcode's name under Apple's signature", .notSignedByApple(.xcode), "Xcode", "2026-06-01T00:00:00Z"),
   ].map { (name: String, refusal: SignedDataRefusal, environment: String, created: String) in
-    receipt(name, refusal) {
-      $0.attributes = TestAppReceipt.attributes(environment: environment, created: created)
-    }
+    receipt(name, refusal) { $0.attributes = TestAppReceipt.attributes(environment: environment, created: created) }
   } + [
     Case("Xcode's", .notSignedByApple(.xcode)) {
       var receipt = try TestAppReceipt(foreign())

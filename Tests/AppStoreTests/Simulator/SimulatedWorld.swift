@@ -58,8 +58,7 @@ enum SimulatedWorld {
       sold(
         "5", "gold.monthly", subscription, at: 1_792_600_000_000,
         #""originalTransactionId":"4","originalPurchaseDate":1790000000000,"expiresDate":1795200000000,"#
-          + #""webOrderLineItemId":"905""#),
-      sold("1", at: 1_795_000_000_000, environment: "Sandbox"),
+          + #""webOrderLineItemId":"905""#), sold("1", at: 1_795_000_000_000, environment: "Sandbox"),
     ]
     let receipts =
       [
@@ -126,9 +125,7 @@ enum SimulatedWorld {
         #""price":\#(price),"currency":"USD","appAccountToken":"\#(token)","finished":true\#(number == 2 ? refund : "")"#
       )
     }
-    let strangers = [
-      sold("5", at: start, environment: "Sandbox"), sold("6", at: start, app: "com.example.other"),
-    ]
+    let strangers = [sold("5", at: start, environment: "Sandbox"), sold("6", at: start, app: "com.example.other")]
     return #"{"apps":[{"bundleId":"com.example.game","appAppleId":1234567890\#(app)}],"receipts":[],"now":\#(start),"#
       + #""transactions":[\#((gems + strangers + others).joined(separator: ","))]\#(more)}"#
   }

@@ -84,7 +84,6 @@ extension ServerAPICredentials {
   static let issuer = "57246542-96fe-1a63-e053-0824d011072a"
 
   static func test(key: P256.Signing.PrivateKey = .init(), bundleId: String = "com.example.game") -> Self {
-    Self(
-      issuerId: issuer, keyId: "2X9R4HXF34", privateKeyPEM: Secret(key.pemRepresentation), bundleId: bundleId)
+    Self(issuerId: issuer, keyId: "2X9R4HXF34", privateKeyPEM: Secret(key.pemRepresentation), bundleId: bundleId)
   }
 }

@@ -68,18 +68,6 @@ import Testing
     #expect(try await shop.states() == ["unanswered apple_error 1"])
   }
 
-  /// The first night is not delayed either, where other questions are answered and the retries at the end fail alone.
-  @Test func failuresBesideAnswersDoNotDelayTheNight() async throws {
-    var shop = shop
-    shop.settings.concurrency = 12
-    try await shop.orders(1...60)
-    var answers: [String: [ChannelAnswer]] = [:]
-    for number in 1...60 { answers["\(number)"] = number % 2 == 0 ? [.outOfOrder] : [.found("\(number)")] }
-    let summary = try await shop.recheck(
-      AnswerScript(answers), limit: .seconds(30), gate: .gate(failures: 0, step: .seconds(60)))
-    #expect(summary.endedEarly == nil && summary.outcomes == [.unanswered: 30, .verified: 30])
-  }
-
   /// In an outage, a question that failed on an earlier night waits like all others. If another question was answered
   /// tonight, it uses its retries.
   @Test(arguments: [0, 1]) func aQuestionThatFailedBeforeWaitsForTheEndOfAnOutage(answers: Int) async throws {

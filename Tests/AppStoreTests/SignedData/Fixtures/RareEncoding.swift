@@ -121,9 +121,8 @@ struct RareEncoding {
     let signer = issuer?.key ?? key
     let signed = TestASN1.sequence(
       TestASN1.element(0xA0, TestASN1.integer(2)), TestASN1.element(0x02, serialNumber), signer.algorithm,
-      issuerName.der,
-      TestASN1.sequence(time("150101000000Z", "20"), time("400101000000Z", "20")), name.der, publicKey(key),
-      TestASN1.element(0xA3, TestASN1.sequence(extensions(role, key, issuer?.key ?? key))))
+      issuerName.der, TestASN1.sequence(time("150101000000Z", "20"), time("400101000000Z", "20")), name.der,
+      publicKey(key), TestASN1.element(0xA3, TestASN1.sequence(extensions(role, key, issuer?.key ?? key))))
     let signature = try signer.sign(signed, isShort: random.oneIn(16))
     let der = TestASN1.sequence(signed, signer.algorithm, TestASN1.element(0x03, [0] + signature))
     return Identity(key: key, name: name, serialNumber: serialNumber, issuer: issuerName, der: der)

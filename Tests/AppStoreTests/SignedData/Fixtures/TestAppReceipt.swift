@@ -70,14 +70,10 @@ struct TestAppReceipt {
 
   static func attributes(environment: String = "Production", created: String = "2026-06-01T00:00:00Z") -> [[UInt8]] {
     [
-      TestASN1.attribute(0, TestASN1.utf8(environment)),
-      TestASN1.attribute(1, TestASN1.integer(1_234_567_890)),
-      TestASN1.attribute(2, TestASN1.utf8("com.example.game")),
-      TestASN1.attribute(3, TestASN1.utf8("1.0")),
-      TestASN1.attribute(4, [0xDE, 0xAD, 0xBE, 0xEF]),
-      TestASN1.attribute(5, [UInt8](repeating: 7, count: 20)),
-      TestASN1.attribute(12, TestASN1.ia5(created)),
-      TestASN1.attribute(21, TestASN1.ia5("")),
+      TestASN1.attribute(0, TestASN1.utf8(environment)), TestASN1.attribute(1, TestASN1.integer(1_234_567_890)),
+      TestASN1.attribute(2, TestASN1.utf8("com.example.game")), TestASN1.attribute(3, TestASN1.utf8("1.0")),
+      TestASN1.attribute(4, [0xDE, 0xAD, 0xBE, 0xEF]), TestASN1.attribute(5, [UInt8](repeating: 7, count: 20)),
+      TestASN1.attribute(12, TestASN1.ia5(created)), TestASN1.attribute(21, TestASN1.ia5("")),
       TestASN1.attribute(9_999, [0xFF]),
     ]
   }
@@ -87,18 +83,12 @@ struct TestAppReceipt {
     expires: String = ""
   ) -> [[UInt8]] {
     [
-      TestASN1.attribute(1701, TestASN1.integer(2)),
-      TestASN1.attribute(1702, TestASN1.utf8("gems.100")),
-      TestASN1.attribute(1703, TestASN1.utf8(id)),
-      TestASN1.attribute(1704, TestASN1.ia5("2026-05-31T12:00:00Z")),
-      TestASN1.attribute(1705, TestASN1.utf8(original)),
-      TestASN1.attribute(1706, TestASN1.ia5("2026-05-30T12:00:00Z")),
-      TestASN1.attribute(1707, TestASN1.integer(type)),
-      TestASN1.attribute(1708, TestASN1.ia5(expires)),
-      TestASN1.attribute(1709, [0x05, 0x00]),
-      TestASN1.attribute(1711, TestASN1.integer(2_000_000_000_123)),
-      TestASN1.attribute(1712, TestASN1.ia5(cancelled)),
-      TestASN1.attribute(1713, TestASN1.integer(0)),
+      TestASN1.attribute(1701, TestASN1.integer(2)), TestASN1.attribute(1702, TestASN1.utf8("gems.100")),
+      TestASN1.attribute(1703, TestASN1.utf8(id)), TestASN1.attribute(1704, TestASN1.ia5("2026-05-31T12:00:00Z")),
+      TestASN1.attribute(1705, TestASN1.utf8(original)), TestASN1.attribute(1706, TestASN1.ia5("2026-05-30T12:00:00Z")),
+      TestASN1.attribute(1707, TestASN1.integer(type)), TestASN1.attribute(1708, TestASN1.ia5(expires)),
+      TestASN1.attribute(1709, [0x05, 0x00]), TestASN1.attribute(1711, TestASN1.integer(2_000_000_000_123)),
+      TestASN1.attribute(1712, TestASN1.ia5(cancelled)), TestASN1.attribute(1713, TestASN1.integer(0)),
       TestASN1.attribute(1719, TestASN1.integer(0)),
     ]
   }
@@ -107,9 +97,7 @@ struct TestAppReceipt {
     id: "1000000000000003", original: "1000000000000002", type: 3, cancelled: "2026-05-31T13:00:00Z",
     expires: "2026-06-30T12:00:00Z")
 
-  var content: [UInt8] {
-    TestASN1.set(attributes + purchases.map { TestASN1.attribute(17, TestASN1.set($0)) })
-  }
+  var content: [UInt8] { TestASN1.set(attributes + purchases.map { TestASN1.attribute(17, TestASN1.set($0)) }) }
 
   var bytes: [UInt8] {
     get throws {
@@ -132,9 +120,7 @@ struct TestAppReceipt {
     }
   }
 
-  var base64: String {
-    get throws { Data(try bytes).base64EncodedString() }
-  }
+  var base64: String { get throws { Data(try bytes).base64EncodedString() } }
 
   /// The CMS container of a receipt; with `cut`, it has indefinite lengths, and its content is in two pieces.
   static func container(

@@ -84,18 +84,14 @@ struct TestCertificateAuthority: Sendable {
     self.leaf = try Self.issue(leaf, key: leafKey, by: self.intermediate)
   }
 
-  var roots: TrustedRoots {
-    get throws { try TrustedRoots(certificates: [root.der], pinned: false) }
-  }
+  var roots: TrustedRoots { get throws { try TrustedRoots(certificates: [root.der], pinned: false) } }
 
   /// The roots of both authorities, as on a machine with both of Apple's.
   static var bothRoots: TrustedRoots {
     get throws { try TrustedRoots(certificates: [transactions.root.der, receipts.root.der], pinned: false) }
   }
 
-  var chain: [[UInt8]] {
-    get throws { [try leaf.der, try intermediate.der, try root.der] }
-  }
+  var chain: [[UInt8]] { get throws { [try leaf.der, try intermediate.der, try root.der] } }
 
   /// The same root and keys, with another intermediate or leaf.
   func with(intermediate template: Template? = nil, leaf: Template = .leaf) throws -> TestCertificateAuthority {

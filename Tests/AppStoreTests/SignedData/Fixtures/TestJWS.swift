@@ -49,9 +49,7 @@ struct TestJWS {
     }
   }
 
-  var text: String {
-    get throws { try Self.signed(header: headerText, payload: Self.json(payload), key: key) }
-  }
+  var text: String { get throws { try Self.signed(header: headerText, payload: Self.json(payload), key: key) } }
 
   static func signed(header: String, payload: String, key: Certificate.PrivateKey) throws -> String {
     let content = base64URL(Array(header.utf8)) + "." + base64URL(Array(payload.utf8))
