@@ -51,7 +51,7 @@ enum CopiedValue {
   case int(Int64?)
   case bool(Bool?)
   case timestamp(Int64?)
-  case numeric(Int64?, decimals: Int)
+  case numeric(PostgresNumeric?)
 }
 
 extension CopyWriter {
@@ -64,7 +64,7 @@ extension CopyWriter {
         case .int(let number): try row.int(number)
         case .bool(let flag): try row.bool(flag)
         case .timestamp(let microseconds): try row.timestamp(microseconds)
-        case .numeric(let scaled, let decimals): try row.numeric(scaled, decimals: decimals)
+        case .numeric(let number): try row.numeric(number)
         }
       }
     }

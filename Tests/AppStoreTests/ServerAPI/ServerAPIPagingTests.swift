@@ -72,7 +72,7 @@ struct ServerAPIPagingTests {
       #expect(try await client.transactionHistory(id, on: .production).end == .malformedId)
       #expect(try await client.refundHistory(id, on: .production).end == .malformedId)
       #expect(try await client.subscriptionStatuses(id, on: .production).outcome == .malformedId)
-      #expect(try await client.lookUpOrder(id).outcome == .unknown)
+      #expect(try await client.lookUpOrder(id).outcome == .malformedId)
     }
     #expect(server.requests.isEmpty)
   }
@@ -158,10 +158,10 @@ struct ServerAPIPagingTests {
       ] {
         #expect(history.reason == .appleError && history.revision == nil && history.transactions.isEmpty)
       }
-      #expect(try await client.subscriptionStatuses("77", on: .production).health == .failure)
+      #expect(try await client.subscriptionStatuses("77", on: .production).silence?.reason == .appleError)
       let notifications = try await client.notificationHistory(query("REFUND"), on: .production)
-      #expect(notifications.health == .failure && notifications.paginationToken == nil)
-      #expect(try await client.transactionInfo("77").health == .failure)
+      #expect(notifications.reason == .appleError && notifications.paginationToken == nil)
+      #expect(try await client.transactionInfo("77").reason == .appleError)
       #expect(try await client.lookUpOrder("M77").outcome.reason == .appleError, "\(body)")
     }
   }
@@ -182,7 +182,7 @@ struct ServerAPIPagingTests {
 
   @Test func onlyStatusOneMeansAnUnknownOrder() async throws {
     let seven = Silence(reason: .appleError, detail: "an answer with the status 7")
-    for (status, outcome) in [(1, OrderAnswer.Outcome.unknown), (7, .unanswered(seven))] {
+    for (status, outcome) in [(1, OrderAnswer.Outcome.notFound), (7, .unanswered(seven))] {
       let script = ["/production/inApps/v1/lookup/M1": [ScriptedServer.Reply.json(#"{"status":\#(status)}"#)]]
       #expect(try await Script.ask(script) { try await $0.lookUpOrder("M1") }.0.outcome == outcome)
     }

@@ -121,8 +121,8 @@ struct ServerAPISimulatorTests {
       #expect(restore.originalTransactionId == "2" && restore.isRenewal == false)
 
       let invoice = try await client.lookUpOrder("MINVOICE1")
-      #expect(invoice.outcome.transactions?.map(\.fact.transactionId) == ["1", "2"] && invoice.refused == 0)
-      #expect(try await client.lookUpOrder("MINVOICE2").outcome == .unknown)
+      #expect(invoice.outcome.content?.map(\.fact.transactionId) == ["1", "2"] && invoice.refused == 0)
+      #expect(try await client.lookUpOrder("MINVOICE2").outcome == .notFound)
 
       let requests: [(String, String?, String, RefundRequestNotice?)] = [
         ("DID_CHANGE_RENEWAL_PREF", "UPGRADE", "4", nil), ("OFFER_REDEEMED", "INITIAL_BUY", "5", nil),
@@ -271,7 +271,7 @@ struct ServerAPISimulatorTests {
       #expect(try await client.transactionInfo("2").fact?.transactionId == "2")
       #expect(try await client.transactionInfo("1").outcome == .fault(.requestRefused(code: 4_000_000)))
       #expect(try await client.transactionInfo("1").fact?.transactionId == "1")
-      #expect(try await client.refundHistory("2", on: .production).health == .failure)
+      #expect(try await client.refundHistory("2", on: .production).reason == .appleError)
       guard case .unanswered(let silence) = try await client.lookUpOrder("MINVOICE1").outcome else {
         Issue.record("answered")
         return
@@ -289,7 +289,7 @@ struct ServerAPISimulatorTests {
     let outage =
       #","outages":[{"from":\#(World.start),"until":\#(World.start + World.hour),"path":"/production/inApps"}]"#
     try await SigningSimulator.run(World.ofEveryKind(outage)) { setting in
-      #expect(try await setting.client.transactionInfo("1").health == .failure)
+      #expect(try await setting.client.transactionInfo("1").reason == .appleError)
       try await setting.simulator.control("clock", #"{"advance":\#(World.hour)}"#)
       #expect(try await setting.client.transactionInfo("1").fact?.transactionId == "1")
     }

@@ -23,7 +23,7 @@ struct TransactionInfoTests {
     #expect(transaction.fact.channel == .serverApi && transaction.fact.revocation == .stated(nil))
     #expect(transaction.fact.hasOffer == true && transaction.jws.split(separator: ".").count == 3)
     #expect(answer.trail.asked == [.production] && answer.trail.httpStatus == 200 && answer.trail.errorCode == nil)
-    #expect(answer.trail.warnings.isEmpty && answer.health == .success)
+    #expect(answer.trail.warnings.isEmpty)
     let request = try #require(server.requests.first)
     #expect(request.method == "GET" && request.path == Script.production && request.body.isEmpty)
     #expect(request.headers["Accept"] == ["application/json"] && request.headers["User-Agent"] == ["night-audit/9.9"])
@@ -70,7 +70,7 @@ struct TransactionInfoTests {
       #expect(answer.trail.asked == [first, first.other] && server.requests.count == 2)
     }
     let (open, _) = try await ask([Script.production: [notFound], Script.sandbox: [.http(503, [])]])
-    #expect(open.outcome == .unanswered(Silence(reason: .appleError, detail: "HTTP 503")) && open.health == .failure)
+    #expect(open.outcome == .unanswered(Silence(reason: .appleError, detail: "HTTP 503")))
   }
 
   // MARK: Outcomes
@@ -171,7 +171,7 @@ struct TransactionInfoTests {
     }
     let silence = Silence(
       reason: .rateLimited, detail: "HTTP 429, error 4290000", retryAfter: Script.now + .seconds(seconds))
-    #expect(answer.outcome == .unanswered(silence) && answer.health == .abandoned)
+    #expect(answer.outcome == .unanswered(silence))
     #expect(clock.slept == .seconds(seconds))
   }
 

@@ -57,7 +57,7 @@ struct AppleTokenTests {
     credentials.keyId = ""
     #expect(throws: AppleKeyError.keyIdMissing) { try AppleToken(credentials) }
     credentials.issuerId = ""
-    #expect(throws: ServerAPICredentialsError.issuerIdMissing) { try AppleToken(credentials) }
+    #expect(throws: AppleKeyError.issuerIdMissing(.inAppPurchase)) { try AppleToken(credentials) }
     #expect(!String(reflecting: credentials).contains("PRIVATE KEY"))
   }
 

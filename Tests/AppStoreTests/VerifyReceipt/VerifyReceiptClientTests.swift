@@ -101,11 +101,11 @@ struct VerifyReceiptClientTests {
     #expect(answer.appleStatus == 21_007 && answer.httpStatus == nil)
   }
 
-  @Test(arguments: [(21_003, CircuitBreaker.CallResult.success), (21_010, .success), (21_002, .failure)])
-  func anAnswerHasItsStatusAndItsHealth(status: Int, health: CircuitBreaker.CallResult) async throws {
+  @Test(arguments: [(21_003, nil as Silence.Reason?), (21_010, nil), (21_002, .appleError)])
+  func anAnswerHasItsStatusOrTheReasonOfItsSilence(status: Int, reason: Silence.Reason?) async throws {
     let (answer, requests) = try await ask(["/production": Self.status(status)])
     #expect(answer.appleStatus == status && answer.httpStatus == 200 && answer.asked == [.production])
-    #expect(answer.health == health && requests.count == 1)
+    #expect(answer.reason == reason && requests.count == 1)
   }
 
   // MARK: Damaged and missing answers
@@ -176,7 +176,7 @@ struct VerifyReceiptClientTests {
     let reply = ScriptedServer.Reply.http(429, [], headers: ["Retry-After": header])
     let (answer, _) = try await ask(["/production": [reply]], gate: production)
     let silence = Silence(reason: .rateLimited, detail: "HTTP 429", retryAfter: Self.now + .seconds(seconds))
-    #expect(answer.outcome == .unanswered(silence) && answer.health == .abandoned)
+    #expect(answer.outcome == .unanswered(silence))
     try await production.admit()
     #expect(clock.slept == .seconds(seconds))
   }

@@ -21,9 +21,9 @@ import Testing
       let count = try connection.copyIn(into: try PostgresIdentifier("facts"), columns: Self.columns) { writer in
         try writer.write(
           .text("it's\\\t\n日"), .int(-7), .int(7), .int(.min), .bool(false), .timestamp(1_795_126_443_123_456),
-          .numeric(-5, decimals: 2))
+          .numeric(PostgresNumeric(scaled: -5, decimals: 2)))
         try writer.write(
-          .text(nil), .int(nil), .int(nil), .int(nil), .bool(nil), .timestamp(nil), .numeric(nil, decimals: 0))
+          .text(nil), .int(nil), .int(nil), .int(nil), .bool(nil), .timestamp(nil), .numeric(nil))
       }
       #expect(count == 2)
       let rows = try connection.execute("SELECT *, n::text AS nt FROM facts ORDER BY t NULLS LAST")
