@@ -82,17 +82,11 @@ extension Scenario {
       story.expect(order, .settled)
     },
     Scenario("an offer at another price than was booked", impossible: [.verifyReceipt: noPrice]) { story in
-      let order = story.sell(transaction: { record in
-        record.priceMilliunits = 0
-        record.hasOffer = true
-      })
+      let order = story.sell(transaction: { ($0.priceMilliunits, $0.hasOffer) = (0, true) })
       story.expect(order, .settled, .amountMismatch)
     },
     Scenario("the price is not told", impossible: [.verifyReceipt: "it never is, and reports tell prices"]) { story in
-      let order = story.sell(transaction: { record in
-        record.priceMilliunits = nil
-        record.currency = nil
-      })
+      let order = story.sell(transaction: { ($0.priceMilliunits, $0.currency) = (nil, nil) })
       story.expect(order, .settled)
     },
     Scenario("a tester in the sandbox", 40) { story in
@@ -124,9 +118,7 @@ extension Scenario {
       story.sells(story.random.pick(among: SampleProduct.heroes))
       let order = story.sell()
       let first = story.scene.id("T")
-      let restored = story.scene.transaction("T9") { record in
-        record.originalTransactionId = first
-      }
+      let restored = story.scene.transaction("T9") { $0.originalTransactionId = first }
       story.scene.receipt("restore", for: nil, .verified(.app), containing: [restored])
       story.expect(order, .settled)
     },
@@ -168,10 +160,7 @@ extension Scenario {
       story.scene.amount.minorUnits = 0
       let order = story.sell(
         tellsAll: true, order: { $0.status = .pending },
-        transaction: { record in
-          record.ownership = .familyShared
-          record.expiresDate = expiry
-        })
+        transaction: { ($0.ownership, $0.expiresDate) = (.familyShared, expiry) })
       story.expect(order, .void)
     },
     Scenario("the account token in other spelling", impossible: [.verifyReceipt: noToken]) { story in

@@ -45,10 +45,7 @@ extension Scenario {
       let expiry = story.scene.time + .days(30)
       let said = story.random.pick(SubscriptionState.expired, .billingRetry, .revoked)
       let status = story.channel == .verifyReceipt ? .expired : said
-      let order = story.sell(transaction: { record in
-        record.expiresDate = expiry
-        record.subscriptionStatus = status
-      })
+      let order = story.sell(transaction: { ($0.expiresDate, $0.subscriptionStatus) = (expiry, status) })
       story.expect(order, .settled)
       story.expectLapse(of: "T")
     },
@@ -80,9 +77,7 @@ extension Scenario {
       let (first, begin, upgraded) = (story.scene.id("T1"), story.scene.time, story.scene.time + .days(10))
       let order = story.buy(
         "1", mustName: true, tellsAll: true,
-        transaction: { record in
-          (record.expiresDate, record.isUpgraded) = (begin + .days(30), true)
-        })
+        transaction: { ($0.expiresDate, $0.isUpgraded) = (begin + .days(30), true) })
       story.deliver("d1", of: order) { $0.revokedAt = upgraded }
       story.sells(SampleProduct.vipGold)
       story.scene.time = upgraded
@@ -102,10 +97,7 @@ extension Scenario {
       story.scene.time = story.asOf - .days(50)
       let expiry = story.scene.time + .days(30)
       let status = story.random.pick(SubscriptionState.active, .gracePeriod, nil)
-      let order = story.sell(transaction: { record in
-        record.expiresDate = expiry
-        record.subscriptionStatus = status
-      })
+      let order = story.sell(transaction: { ($0.expiresDate, $0.subscriptionStatus) = (expiry, status) })
       story.expect(order, .settled)
     },
     Scenario("delivered before the payment") { story in
@@ -217,10 +209,7 @@ extension Scenario {
 
   static let strays: [Scenario] = [
     Scenario("a code that was redeemed, without an order", impossible: [.verifyReceipt: noPrice]) { story in
-      let record = story.scene.transaction { record in
-        record.priceMilliunits = 0
-        record.hasOffer = true
-      }
+      let record = story.scene.transaction { ($0.priceMilliunits, $0.hasOffer) = (0, true) }
       story.scene.signedProof(for: nil, of: record)
       story.expect(.unclaimedRedemption, on: record.transactionId)
     },
@@ -242,10 +231,7 @@ extension Scenario {
     Scenario("the client crashed after paying", impossible: [.verifyReceipt: noToken]) { story in
       story.scene.time = story.asOf - .days(3)
       let token = story.token("5")
-      let order = story.scene.order { order in
-        order.appAccountToken = token
-        order.status = .pending
-      }
+      let order = story.scene.order { ($0.appAccountToken, $0.status) = (token, .pending) }
       story.scene.transaction("T") { $0.appAccountToken = .stated(token.uppercased()) }
       story.expect(order, .paidNotDelivered, .paidNotDelivered)
     },
@@ -259,10 +245,7 @@ extension Scenario {
       "a sale of long ago, told on the day of its restore", impossible: [.serverApi: alwaysReason]
     ) { story in
       let asOf = story.asOf
-      story.scene.transaction { record in
-        record.purchaseDate = asOf - .days(2)
-        record.originalPurchaseDate = asOf - .days(200)
-      }
+      story.scene.transaction { ($0.purchaseDate, $0.originalPurchaseDate) = (asOf - .days(2), asOf - .days(200)) }
     },
     Scenario("a payment too old, refunded, in the sandbox or in another app") { story in
       let (why, asOf) = (story.random.number(0...3), story.asOf)

@@ -136,19 +136,13 @@ extension Scenario {
       let dearest = SampleProduct.chest.price(story.scene.amount.currency.code)
       let order = story.sell(
         mustName: true,
-        order: { order in
-          order.productId = SampleProduct.chest.productId
-          order.amount = dearest
-        })
+        order: { ($0.productId, $0.amount) = (SampleProduct.chest.productId, dearest) })
       story.expect(order, .deliveredNotPaid, .deliveredNotPaid, .productMismatch)
     },
     Scenario("another product, named", 2) { story in
       let order = story.buy(
         mustName: true,
-        order: { order in
-          order.productId = SampleProduct.chest.productId
-          order.status = .failed
-        })
+        order: { ($0.productId, $0.status) = (SampleProduct.chest.productId, .failed) })
       story.expect(order, .void, .productMismatch)
     },
     Scenario("another product, brought", 2) { story in
@@ -226,10 +220,7 @@ extension Scenario {
       story.sells(SampleProduct.vip)
       let order = story.sell(
         tellsAll: true,
-        transaction: { record in
-          record.ownership = .familyShared
-          record.expiresDate = expiry
-        })
+        transaction: { ($0.ownership, $0.expiresDate) = (.familyShared, expiry) })
       story.expect(order, .void, .familySharedSale, .statusMismatch)
     },
     Scenario("a purchase on the receipt of which no order was made") { story in
