@@ -34,38 +34,33 @@ struct ConnectReportText: Sendable {
 
   private func changed(by disturbance: ConnectDisturbance) -> ConnectReportText {
     var report = self
-    if let name = disturbance.missingColumn, let column = report.header.firstIndex(of: name) {
-      report.header.remove(at: column)
-      for index in report.rows.indices { report.rows[index].remove(at: column) }
+    func place(of column: String?) -> Int? { column.flatMap { report.header.firstIndex(of: $0) } }
+    func changeRows(_ change: (inout [String]) -> Void) {
+      for index in report.rows.indices { change(&report.rows[index]) }
+    }
+    if let place = place(of: disturbance.missingColumn) {
+      report.header.remove(at: place)
+      changeRows { $0.remove(at: place) }
     }
     if let name = disturbance.extraColumn {
       report.header.append(name)
-      for index in report.rows.indices { report.rows[index].append("x") }
+      changeRows { $0.append("x") }
     }
-    if let type = disturbance.type, let column = report.header.firstIndex(of: "Product Type Identifier") {
-      for index in report.rows.indices { report.rows[index][column] = type }
-    }
-    if disturbance.hasZeroUnits == true, let column = report.header.firstIndex(of: "Units"), !report.rows.isEmpty {
-      report.rows[0][column] = "0"
+    if let type = disturbance.type, let place = place(of: "Product Type Identifier") { changeRows { $0[place] = type } }
+    if disturbance.hasZeroUnits == true, let place = place(of: "Units"), !report.rows.isEmpty {
+      report.rows[0][place] = "0"
     }
     if disturbance.isReversed == true {
       report.header.reverse()
-      for index in report.rows.indices { report.rows[index].reverse() }
+      changeRows { $0.reverse() }
     }
-    if disturbance.hasBlanks == true {
-      for index in report.rows.indices { report.rows[index] = report.rows[index].map { $0.isEmpty ? " " : $0 } }
-    }
-    if disturbance.hasTrailingTab == true {
-      for index in report.rows.indices { report.rows[index].append("") }
-    }
+    if disturbance.hasBlanks == true { changeRows { row in row = row.map { $0.isEmpty ? " " : $0 } } }
+    if disturbance.hasTrailingTab == true { changeRows { $0.append("") } }
     if disturbance.hasSecondBlock == true { report.footer += report.sumsByCountry() }
     if disturbance.hasBadTotals == true {
       report.footer = report.footer.map { $0[0].hasPrefix("Total_") ? [$0[0], "424242"] : $0 }
     }
-    if disturbance.isHeaderOnly == true {
-      report.rows = []
-      report.footer = []
-    }
+    if disturbance.isHeaderOnly == true { (report.rows, report.footer) = ([], []) }
     return report
   }
 
