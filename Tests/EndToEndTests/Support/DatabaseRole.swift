@@ -17,6 +17,25 @@ enum DatabaseRole: String {
       separator: " ")
   }
 
+  func environment(_ conninfo: String) -> [String: String] { ["NIGHT_AUDIT_DATABASE_URL": self.conninfo(conninfo)] }
+
+  func session(_ conninfo: String) async throws -> PostgresSession {
+    try await PostgresSession.connect(self.conninfo(conninfo), applicationName: "night-audit tests")
+  }
+
+  func value(_ sql: String, in conninfo: String) async throws -> String {
+    let session = try await session(conninfo)
+    let row = try await session.execute("SELECT (\(sql))::text").single().optionalText(0)
+    await session.close()
+    return row ?? ""
+  }
+
+  func execute(_ sql: String, in conninfo: String) async throws {
+    let session = try await session(conninfo)
+    try await session.executeScript(sql)
+    await session.close()
+  }
+
   static func pageStatements(_ name: String = "AuditTrail.md") throws -> [String] {
     let page = Repository.root.appending(path: "Sources/night-audit/Documentation.docc/\(name)")
     return try String(contentsOf: page, encoding: .utf8).components(separatedBy: "```sql\n").dropFirst()
@@ -33,7 +52,7 @@ enum DatabaseRole: String {
           let roles = try pageStatements()[0].components(separatedBy: "\n").filter {
             $0.hasPrefix("CREATE ROLE ") || $0.hasPrefix("GRANT ") && !$0.contains(" ON ")
           }
-          try await execute(roles.joined(separator: "\n"), in: cluster.conninfo(database: "postgres"))
+          try await superuser.execute(roles.joined(separator: "\n"), in: cluster.conninfo(database: "postgres"))
         }
       made[cluster.directory] = making
       return making
@@ -50,16 +69,16 @@ enum DatabaseRole: String {
     let grants = try pageStatements()[0].components(separatedBy: "\n")
       .filter { $0.hasPrefix("GRANT ") && $0.contains(" ON ") }
     let conninfo = try await cluster.createDatabase(like: name) { conninfo in
-      let directory = try TemporaryDirectory()
-      let file = directory.file("night-audit.yaml")
-      try "database: {url: \"\(conninfo)\"}\napp: {game: {bundleId: com.example.game}}"
-        .write(toFile: file, atomically: true, encoding: .utf8)
-      let initialised = try await Program.nightAudit.run(["init", "--with-sales-schema", "--config", file])
-      guard initialised.status == 0 else { throw Rehearsal.Failure(initialised.errors) }
+      let file = try TemporaryDirectory()
+      let initialised = try await Program.nightAudit.run([
+        "init", "--with-sales-schema", "--config",
+        try file.write("database: {url: \"\(conninfo)\"}\napp: {game: {bundleId: com.example.game}}", "config.yaml"),
+      ])
+      guard initialised.status == 0 else { throw Program.Failure(initialised.errors) }
       try await makeRoles(of: cluster)
       // Grants later relations of the shop, too.
       let further = "ALTER DEFAULT PRIVILEGES IN SCHEMA sales GRANT SELECT ON TABLES TO \(writer.rawValue)"
-      try await execute(
+      try await superuser.execute(
         (grants.filter { !$0.contains(" ON DATABASE ") } + [further]).joined(separator: "\n"), in: conninfo)
       try await load(conninfo)
     }
@@ -67,42 +86,7 @@ enum DatabaseRole: String {
     let database = conninfo.split(separator: " ").first { $0.hasPrefix("dbname=") }?.dropFirst(7) ?? ""
     let ofDatabase = grants.filter { $0.contains(" ON DATABASE ") }
       .map { $0.replacing("DATABASE shop", with: "DATABASE \(database)") }
-    try await execute(ofDatabase.joined(separator: "\n"), in: conninfo)
+    try await superuser.execute(ofDatabase.joined(separator: "\n"), in: conninfo)
     return writer.conninfo(conninfo)
-  }
-
-  func environment(_ conninfo: String) -> [String: String] { ["NIGHT_AUDIT_DATABASE_URL": self.conninfo(conninfo)] }
-
-  private static func execute(_ sql: String, in conninfo: String) async throws {
-    let session = try await PostgresSession.connect(
-      superuser.conninfo(conninfo), applicationName: "night-audit tests")
-    try await session.executeScript(sql)
-    await session.close()
-  }
-}
-
-/// The database of a test's shop.
-protocol ShopDatabase {
-  var conninfo: String { get }
-}
-
-extension ShopDatabase {
-  func value(
-    _ sql: String, conninfo: String? = nil, as role: DatabaseRole = .superuser
-  ) async throws -> String {
-    let session = try await PostgresSession.connect(
-      role.conninfo(conninfo ?? self.conninfo), applicationName: "night-audit tests")
-    let row = try await session.execute("SELECT (\(sql))::text").single().optionalText(0)
-    await session.close()
-    return row ?? ""
-  }
-
-  func execute(
-    _ sql: String, conninfo: String? = nil, as role: DatabaseRole = .superuser
-  ) async throws {
-    let session = try await PostgresSession.connect(
-      role.conninfo(conninfo ?? self.conninfo), applicationName: "night-audit tests")
-    try await session.executeScript(sql)
-    await session.close()
   }
 }

@@ -1,5 +1,7 @@
 import Foundation
 import Synchronization
+import TestSupport
+import Testing
 
 /// Programs as users run them, from the build folder of this test program.
 struct Program {
@@ -7,9 +9,18 @@ struct Program {
     var status: Int32
     var output: String
     var errors: String
+
+    /// The JSON document of the output.
+    func json() throws -> [String: Any] { try document() }
+
+    func document<Document>(_ type: Document.Type = Document.self) throws -> Document {
+      try #require(try JSONSerialization.jsonObject(with: Data(output.utf8)) as? Document, "\(self)")
+    }
   }
 
   let executable: URL
+
+  init(path: String) { executable = URL(fileURLWithPath: path) }
 
   init(_ name: String) {
     let tests = URL(fileURLWithPath: CommandLine.arguments[0]).resolvingSymlinksInPath()
@@ -18,6 +29,26 @@ struct Program {
 
   static let nightAudit = Program("night-audit")
   static let simulator = Program("app-store-simulator")
+  /// Debian installs openpyxl for its own Python only, which may not be the first in `PATH`.
+  static let python = Program(path: "/usr/bin/python3")
+
+  /// The path of a program of the folder `Programs`.
+  static func script(_ name: String) -> String {
+    Repository.root.appending(path: "Tests/EndToEndTests/Programs/\(name).py").path
+  }
+
+  /// Runs a program of the folder `Programs`, and returns its output. Throws if it fails.
+  @discardableResult
+  static func runScript(_ name: String, python: Program = .python, _ arguments: String...) async throws -> Result {
+    let result = try await python.run([script(name)] + arguments)
+    guard result.status == 0 else { throw Failure(result.errors) }
+    return result
+  }
+
+  struct Failure: Error, CustomStringConvertible {
+    var description: String
+    init(_ description: String) { self.description = description }
+  }
 
   /// Runs to the end. Output goes through files, so that no full pipe can block the program.
   func run(_ arguments: [String], environment: [String: String] = [:]) async throws -> Result {
@@ -36,8 +67,8 @@ struct Program {
           file.write(str(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss))
       sys.exit(status if status >= 0 else 128 - status)
       """
-    let result = try await Program(path: "/usr/bin/env").run(
-      ["python3", "-c", script, directory.file("peak"), executable.path] + arguments, environment: environment)
+    let result = try await Program.python.run(
+      ["-c", script, directory.file("peak"), executable.path] + arguments, environment: environment)
     let peak = try String(contentsOfFile: directory.file("peak"), encoding: .utf8)
     return (result, (Int(peak) ?? .max >> 10) << 10)
   }
@@ -105,6 +136,19 @@ struct Program {
         status: status, output: (try? String(contentsOfFile: output, encoding: .utf8)) ?? "",
         errors: (try? String(contentsOfFile: errors, encoding: .utf8)) ?? "")
     }
+
+    /// Returns the port that the program writes into the file as soon as it listens.
+    func port(in file: String) async throws -> Int {
+      while process.isRunning {
+        if let text = try? String(contentsOfFile: file, encoding: .utf8),
+          let port = Int(text.trimmingCharacters(in: .whitespacesAndNewlines))
+        {
+          return port
+        }
+        await pause()
+      }
+      throw Failure(await finish().errors)
+    }
   }
 }
 
@@ -122,4 +166,12 @@ final class TemporaryDirectory: Sendable {
   deinit { try? FileManager.default.removeItem(at: url) }
 
   func file(_ name: String) -> String { url.appendingPathComponent(name).path }
+
+  /// Writes a file that only its owner may read, unless `mode` says otherwise; returns its path.
+  @discardableResult
+  func write(_ text: String, _ name: String, mode: Int = 0o600) throws -> String {
+    try text.write(toFile: file(name), atomically: true, encoding: .utf8)
+    try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: file(name))
+    return file(name)
+  }
 }

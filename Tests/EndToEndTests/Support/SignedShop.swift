@@ -3,10 +3,11 @@ import Crypto
 import Foundation
 import Reconciliation
 import TestSupport
+import Testing
 
 /// A shop with signed transactions and keys for the App Store Server API. Tests write its orders. The simulated Apple
 /// signs with a chain of its own.
-final class SignedShop: ShopDatabase {
+final class SignedShop: TestShop {
   struct App {
     var name: String
     var bundleId: String
@@ -19,67 +20,42 @@ final class SignedShop: ShopDatabase {
 
   let directory: TemporaryDirectory
   let conninfo: String
-  let apps: [App]
-  private let auditLine: String
-  private let appStore: Program.Running
   let port: Int
+  let configuration: String
+  let apps: [App]
+  private let appStore: Program.Running
 
-  /// - Parameter signsReceipts: Apple also signs app receipts and old ones, which needs RSA keys.
+  /// - Parameters:
+  ///   - signsReceipts: Apple also signs app receipts and old ones, which needs RSA keys.
+  ///   - sendsNotifications: false if version-2 notifications are not switched on.
   init(
     apps: [App] = [game], transactions: [[String: Any]], errors: [String: Any] = [:], signsReceipts: Bool = false,
-    audit: String = "testUsers: []", simulator arguments: [String] = []
+    sendsNotifications: Bool = true, audit: String = "testUsers: []", formats: String = "csv",
+    simulator arguments: [String] = []
   ) async throws {
     directory = try TemporaryDirectory()
     self.apps = apps
-    auditLine = audit
     conninfo = try await DatabaseRole.makeDatabase(of: PrivatePostgres.shared())
-    try Self.world(apps: apps, transactions: transactions, errors: errors)
-      .write(toFile: directory.file("world.json"), atomically: true, encoding: .utf8)
+    try directory.write(
+      Self.world(apps: apps, transactions: transactions, errors: errors, sendsNotifications: sendsNotifications),
+      "world.json")
     try FileManager.default.createDirectory(atPath: directory.file("roots"), withIntermediateDirectories: true)
     appStore = try Program.simulator.start(
       [
         "serve", "--world", directory.file("world.json"), "--port-file", directory.file("port"), "--log",
         directory.file("requests"), "--root-certificate", directory.file("roots/root.pem"),
       ] + (signsReceipts ? ["--receipt-root-certificate", directory.file("roots/receipts.pem")] : []) + arguments)
-    port = try await Rehearsal.port(in: directory.file("port"), of: appStore)
-    for app in apps {
-      let file = directory.file(app.name + ".p8")
-      try app.key.pemRepresentation.write(toFile: file, atomically: true, encoding: .utf8)
-      try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: file)
-    }
-    try configuration.write(toFile: directory.file("night-audit.yaml"), atomically: true, encoding: .utf8)
-  }
-
-  deinit { appStore.kill() }
-
-  func world(transactions: [[String: Any]]) throws -> String {
-    try Self.world(apps: apps, transactions: transactions, errors: [:])
-  }
-
-  private static func world(
-    apps: [App], transactions: [[String: Any]], errors: [String: Any]
-  ) throws -> String {
-    let world: [String: Any] = [
-      "now": milliseconds(asOf), "transactions": transactions, "receipts": [], "errors": errors,
-      "apps": apps.map { app -> [String: Any] in
-        let known = app.isKeyRevoked ? P256.Signing.PrivateKey() : app.key
-        return ["bundleId": app.bundleId, "publicKey": known.publicKey.pemRepresentation]
-      },
-    ]
-    return String(decoding: try JSONSerialization.data(withJSONObject: world), as: UTF8.self)
-  }
-
-  private var configuration: String {
-    let sections = apps.map { app in
+    port = try await appStore.port(in: directory.file("port"))
+    let sections = try apps.map { app in
       """
         \(app.name):
           bundleId: \(app.bundleId)
           issuerId: 57246542-96fe-1a63-e053-0824d011072a
           keyId: 2X9R4HXF34
-          privateKeyFile: \(directory.file(app.name + ".p8"))
+          privateKeyFile: \(try directory.write(app.key.pemRepresentation, app.name + ".p8"))
       """
     }
-    return """
+    configuration = """
       database:
         url: "\(conninfo)"
       app:
@@ -87,7 +63,7 @@ final class SignedShop: ShopDatabase {
       # Few orders, most of them wrong on purpose, so that every first night would be held.
       audit:
         holdShare: 1
-        \(auditLine)
+        \(audit)
       appstore:
         apps: [\(apps.map(\.name).joined(separator: ", "))]
         requestsPerSecond: 0
@@ -98,9 +74,12 @@ final class SignedShop: ShopDatabase {
         pinRoots: false
       report:
         directory: \(directory.file("reports"))
-        formats: [csv]
+        formats: [\(formats)]
       """
+    try configure("")
   }
+
+  deinit { appStore.kill() }
 
   // MARK: The shop's rows
 
@@ -131,8 +110,32 @@ final class SignedShop: ShopDatabase {
 
   // MARK: Apple
 
+  func world(transactions: [[String: Any]]) throws -> String {
+    try Self.world(apps: apps, transactions: transactions, errors: [:], sendsNotifications: true)
+  }
+
+  private static func world(
+    apps: [App], transactions: [[String: Any]], errors: [String: Any], sendsNotifications: Bool
+  ) throws -> String {
+    let world: [String: Any] = [
+      "now": milliseconds(asOf), "transactions": transactions, "receipts": [], "errors": errors,
+      "apps": apps.map { app -> [String: Any] in
+        let known = app.isKeyRevoked ? P256.Signing.PrivateKey() : app.key
+        return [
+          "bundleId": app.bundleId, "publicKey": known.publicKey.pemRepresentation,
+          "sendsNotifications": sendsNotifications,
+        ]
+      },
+    ]
+    return String(decoding: try JSONSerialization.data(withJSONObject: world), as: UTF8.self)
+  }
+
   static func milliseconds(_ time: String) -> Int64 {
     (try? Date(time, strategy: .iso8601)).map { Int64($0.timeIntervalSince1970 * 1_000) } ?? 0
+  }
+
+  func setClock(_ time: String) async throws {
+    try await control("clock", #"{"now":\#(Self.milliseconds(time))}"#)
   }
 
   static func gems(
@@ -152,7 +155,7 @@ final class SignedShop: ShopDatabase {
   }
 
   func signed(_ id: String, app: App = game, at time: String = "2026-11-18T12:00:00Z") async throws -> String {
-    try await control("clock", #"{"now":\#(Self.milliseconds(time))}"#)
+    try await setClock(time)
     let side = { (name: String) in
       ServerAPIHost(url: try EndpointURL("http://127.0.0.1:\(self.port)/\(name)"), requestsPerSecond: nil)
     }
@@ -163,8 +166,8 @@ final class SignedShop: ShopDatabase {
       verifier: JWSVerifier(roots: try TrustedRoots(directory: directory.file("roots"), pinned: false)),
       version: "test", now: { .init(milliseconds: Int64(Date.now.timeIntervalSince1970 * 1_000)) })
     let answer = try await client.transactionInfo(id)
-    try await control("clock", #"{"now":\#(Self.milliseconds(Self.asOf))}"#)
-    guard case .found(let transaction) = answer.outcome else { throw Rehearsal.Failure("\(answer)") }
+    try await setClock(Self.asOf)
+    guard case .found(let transaction) = answer.outcome else { throw Program.Failure("\(answer)") }
     return transaction.jws
   }
 
@@ -179,40 +182,30 @@ final class SignedShop: ShopDatabase {
     order["bundleId"] = bundleId
     let body = String(decoding: try JSONSerialization.data(withJSONObject: order), as: UTF8.self)
     guard let payload = try await control("payload", body)["payload"] as? String else {
-      throw Rehearsal.Failure("no payload")
+      throw Program.Failure("no payload")
     }
     return payload
   }
 
-  @discardableResult
-  func control(_ path: String, _ body: String) async throws -> [String: Any] {
-    try await SimulatorControl(port: port).turn(path, body)
-  }
-
   private var forgotten = 0
 
-  private func requests() throws -> [Substring] {
+  private func log() throws -> [Substring] {
     let lines = try String(contentsOfFile: directory.file("requests"), encoding: .utf8).split(separator: "\n")
     return Array(lines.dropFirst(forgotten))
   }
 
+  /// How often each transaction was looked up since the last `forgetRequests`.
   func timesAsked() throws -> [String: Int] {
-    let subjects = try requests().compactMap { line in
+    let subjects = try log().compactMap { line in
       let fields = try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any]
       return (fields?["path"] as? String)?.hasSuffix("/transactions") == true ? fields?["subject"] as? String : nil
     }
     return Dictionary(subjects.map { ($0, 1) }, uniquingKeysWith: +)
   }
 
-  func forgetRequests() throws { forgotten += try requests().count }
+  func forgetRequests() throws { forgotten += try log().count }
 
   // MARK: Nights
-
-  func nightAudit(_ arguments: String...) async throws -> Program.Result { try await nightAudit(arguments) }
-
-  func nightAudit(_ arguments: [String]) async throws -> Program.Result {
-    try await Program.nightAudit.run(arguments + ["--config", directory.file("night-audit.yaml")])
-  }
 
   struct Night {
     var result: Program.Result
@@ -222,32 +215,25 @@ final class SignedShop: ShopDatabase {
     var findings: [[String: String]]
     var receipts: [[String: String]]
     var summary: [String: Any]
+
+    /// The kinds of the findings, in the order of the file.
+    var kinds: [String] { findings.compactMap { $0["kind"] } }
   }
 
   private var nights = 0
 
-  /// Starts a night in the default reports folder without waiting.
-  func startNight(_ asOf: String, _ arguments: [String], through conninfo: String) throws -> Program.Running {
-    try Program.nightAudit.start(
-      ["run", "--as-of", asOf, "--config", directory.file("night-audit.yaml")] + arguments,
-      environment: ["NIGHT_AUDIT_DATABASE_URL": conninfo])
-  }
-
-  func night(asOf: String = asOf, since: String = "2026-11-01", _ arguments: String...) async throws -> Night {
-    try await night(asOf: asOf, since: since, arguments)
-  }
-
-  func night(asOf: String = asOf, since: String, _ arguments: [String]) async throws -> Night {
+  /// A night with a report of its own. `exits`: the expected exit status; nil: any.
+  @discardableResult
+  func night(
+    asOf: String = asOf, since: String = "2026-11-01", exits status: Int32? = nil, _ arguments: String...,
+    more: [String] = [], sourceLocation: SourceLocation = #_sourceLocation
+  ) async throws -> Night {
     nights += 1
     let out = directory.file("night-\(nights)")
-    let result = try await Program.nightAudit.run(
-      [
-        "run", "--as-of", asOf, "--since", since, "--until", "2026-11-30", "--out", out, "--config",
-        directory.file("night-audit.yaml"),
-      ] + arguments)
-    func file(_ name: String) throws -> Data { try Data(contentsOf: URL(fileURLWithPath: out + "/" + name)) }
-    let orders = rows(try file("orders.csv"))
-    let summary = try JSONSerialization.jsonObject(with: file("summary.json")) as? [String: Any]
+    let result = try await nightAudit(
+      "run", "--as-of", asOf, "--since", since, "--until", "2026-11-30", "--out", out, more: arguments + more,
+      exits: status.map { [$0] }, sourceLocation: sourceLocation)
+    let orders = try table("orders", out)
     return Night(
       result: result, directory: out,
       payments: Dictionary(
@@ -257,6 +243,6 @@ final class SignedShop: ShopDatabase {
         }),
       dispositions: Dictionary(
         uniqueKeysWithValues: orders.map { ($0["order_id"] ?? "", $0["disposition"] ?? "") }),
-      findings: rows(try file("findings.csv")), receipts: rows(try file("receipts.csv")), summary: summary ?? [:])
+      findings: try table("findings", out), receipts: try table("receipts", out), summary: try summary(out))
   }
 }

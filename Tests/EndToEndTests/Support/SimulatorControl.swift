@@ -19,7 +19,7 @@ struct SimulatorControl {
     request.body = .bytes(ByteBuffer(string: body))
     let reply = try await Self.transport.send(request).get()
     guard reply.status == 200 else {
-      throw Rehearsal.Failure(
+      throw Program.Failure(
         "HTTP \(reply.status) for \(body): \(String(decoding: reply.body.readableBytesView, as: UTF8.self))")
     }
     let fields = try JSONSerialization.jsonObject(with: Data(reply.body.readableBytesView)) as? [String: Any]

@@ -12,6 +12,6 @@ struct TestLibrary {
       "-c", "for compiler in cc clang; do command -v $compiler > /dev/null && exec $compiler \"$@\"; done", "sh",
       "-shared", "-fPIC", "-O1", "-o", path, source, "-ldl",
     ])
-    guard made.status == 0 else { throw Rehearsal.Failure(made.errors) }
+    guard made.status == 0 else { throw Program.Failure(made.errors) }
   }
 }
