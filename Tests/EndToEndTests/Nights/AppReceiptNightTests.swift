@@ -22,8 +22,7 @@ import Testing
     try await shop.receipt(shop.payload("appTransaction", ["205"], at: Self.sold), for: "no purchase in it")
     try shop.forgetRequests()
 
-    let night = try await shop.night()
-    #expect(night.result.status == 0, "\(night.result.errors)")
+    let night = try await shop.night(exits: 0)
     #expect(night.payments["app receipt"] == "paid" && night.payments["old receipt"] == "paid", "\(night.payments)")
     #expect(night.payments["notification"] == "paid" && night.payments["refunded since"] == "reversed")
     #expect(night.payments["no purchase in it"]?.hasPrefix("unconfirmed") == true, "\(night.payments)")
@@ -45,12 +44,11 @@ import Testing
     try await shop.order("claimed by nobody", created: "2026-10-01T12:00:00Z")
     try await shop.receipt(shop.payload("app", ["202"], at: "2026-11-19T12:00:00Z"), for: "claimed by nobody")
     func refunds(_ night: SignedShop.Night) throws -> [String: String] {
-      let refunds = rows(try Data(contentsOf: URL(fileURLWithPath: night.directory + "/refunds.csv")))
+      let refunds = try shop.table("refunds", night.directory)
       return Dictionary(uniqueKeysWithValues: refunds.map { ($0["transaction_id"] ?? "", $0["percentage"] ?? "") })
     }
     try await shop.control("faults", #"{"outage":true}"#)
-    let silent = try await shop.night("--max-duration", "2s")
-    #expect(silent.result.status == 3, "\(silent.result.errors)")
+    let silent = try await shop.night(exits: 3, "--max-duration", "2s")
     #expect(silent.payments["listed"] == "unconfirmed awaiting_evidence", "\(silent.payments)")
     #expect(try refunds(silent).isEmpty)
     #expect(!silent.findings.contains { $0["kind"]?.contains("refund") == true }, "\(silent.findings)")
@@ -81,26 +79,8 @@ import Testing
     }
     let night = try await shop.night()
     #expect(night.payments == ["o": "paid"], "\(night.result.errors)")
-    let refunds = rows(try Data(contentsOf: URL(fileURLWithPath: night.directory + "/refunds.csv")))
+    let refunds = try shop.table("refunds", night.directory)
     #expect(refunds.map { $0["order_id"] } == ["o"] && refunds.map { $0["transaction_id"] } == ["202"], "\(refunds)")
     #expect(refunds.map { $0["amount"] } == ["-2.00"] && refunds.map { $0["currency"] } == ["EUR"], "\(refunds)")
-  }
-
-  @Test func transportDamageIsUndone() async throws {
-    let damages = ["spaceForPlus", "otherAlphabet", "lostPadding", "lines", "quotes", "json", "bytea", "percent"]
-    let forms = ["app", "transaction", "signed"]
-    let orders = damages.flatMap { damage in forms.map { (form: $0, damage: damage) } }
-    let ids = orders.indices.map { "\(201 + $0)" }
-    let shop = try await SignedShop(transactions: ids.map { SignedShop.gems($0) }, signsReceipts: true)
-    for (order, id) in zip(orders, ids) {
-      let name = "\(order.form) \(order.damage)"
-      try await shop.order(name)
-      try await shop.receipt(shop.payload(order.form, [id], at: Self.sold, damage: order.damage), for: name)
-    }
-    let night = try await shop.night()
-    #expect(night.result.status == 0, "\(night.result.errors)")
-    #expect(night.payments.count == orders.count)
-    #expect(night.payments.allSatisfy { $0.value == "paid" }, "\(night.payments)")
-    #expect(night.findings.isEmpty)
   }
 }

@@ -4,23 +4,18 @@ import Testing
 /// Purchases without money: sandbox and App Review.
 @Suite struct SandboxTests {
   @Test func sandboxBuyersAreStoredAndAppReviewIsNoFinding() async throws {
-    let shop = try await SignedShop(transactions: [
-      SignedShop.gems("301", environment: "Sandbox"), SignedShop.gems("302", environment: "Sandbox"),
-      SignedShop.gems("303", environment: "Sandbox"), SignedShop.gems("201"),
-    ])
+    let shop = try await SignedShop(
+      transactions: ["301", "302", "303"].map { SignedShop.gems($0, environment: "Sandbox") } + [SignedShop.gems("201")]
+    )
     for id in ["301", "302", "303", "201"] { try await shop.order("o\(id)", transaction: id) }
-    try await shop.execute("UPDATE sales.orders SET user_id = 'tester' WHERE order_id IN ('o301', 'o302')")
-    try await shop.execute("UPDATE sales.deliveries SET user_id = 'tester' WHERE order_id IN ('o301', 'o302')")
+    for table in ["orders", "deliveries"] {
+      try await shop.execute("UPDATE sales.\(table) SET user_id = 'tester' WHERE order_id IN ('o301', 'o302')")
+    }
     func night(_ environment: [String: String]) async throws -> [[String: String]] {
-      let result = try await Program.nightAudit.run(
-        [
-          "run", "--as-of", SignedShop.asOf, "--date", "2026-11-18", "--config",
-          shop.directory.file("night-audit.yaml"),
-        ],
-        environment: environment.merging(["NIGHT_AUDIT_AUDIT_TEST_USERS": "tester"]) { $1 })
-      #expect(result.status == 0, "\(result.errors)")
-      let file = shop.directory.file("reports/2026-11-18/findings.csv")
-      return rows(try Data(contentsOf: URL(fileURLWithPath: file)))
+      try await shop.nightAudit(
+        "run", "--as-of", SignedShop.asOf, "--date", "2026-11-18",
+        environment: environment.merging(["NIGHT_AUDIT_AUDIT_TEST_USERS": "tester"]) { $1 }, exits: [0])
+      return try shop.table("findings", "2026-11-18")
     }
     let alarmed = try await night([:])
     #expect(Set(alarmed.map { $0["kind"] }) == ["delivered_not_paid", "sandbox_delivered"])
