@@ -10,10 +10,9 @@ import Testing
   @Test func noSecretAndNoPayloadLeavesTheProgram() async throws {
     let shop = try await Rehearsal.sampleShop()
     let metrics = shop.directory.file("metrics.prom")
-    let secret = try plant("\(Self.marker)-shared\n", "marked-secret", in: shop.directory)
+    let secret = try shop.directory.write("\(Self.marker)-shared\n", "marked-secret")
     let child = try Child(in: shop.directory)
-    try (try shop.configuration() + child.configuration)
-      .write(toFile: shop.directory.file("night-audit.yaml"), atomically: true, encoding: .utf8)
+    try shop.configure(child.configuration)
     let environment = [
       "NIGHT_AUDIT_DATABASE_URL": shop.conninfo + " password=\(Self.marker)-database",
       "NIGHT_AUDIT_NOTIFY_PING_URL": "http://127.0.0.1:1/\(Self.marker)-ping", "PGPASSWORD": "\(Self.marker)-libpq",
@@ -22,8 +21,7 @@ import Testing
     let order = try await shop.value("SELECT min(order_id) FROM sales.orders")
     var output = ""
     func run(_ arguments: [String], more: [String: String] = [:]) async throws {
-      let result = try await shop.nightAudit(
-        arguments[0], more: Array(arguments.dropFirst()), environment: environment.merging(more) { $1 })
+      let result = try await shop.nightAudit(more: arguments, environment: environment.merging(more) { $1 })
       output += result.output + result.errors
     }
     try await run(["run", "--as-of", Rehearsal.asOf, "--verbose", "--log-format", "json"])
@@ -52,7 +50,7 @@ import Testing
     )
     let words = payloads.split(separator: " ").map(String.init) + [Self.marker]
     #expect(words.count > 5)
-    let left = try await left(by: shop.reports + "/2026-11-19", metrics, database: { try await shop.value($0) })
+    let left = try await left(by: shop, metrics)
     for (name, text) in left {
       for word in words where text.contains(word) { Issue.record("\(name) has \(word)") }
     }
@@ -61,29 +59,29 @@ import Testing
 
   /// Keys and tokens are sent to Apple only.
   @Test func noKeyAndNoTokenLeavesTheProgram() async throws {
-    let shop = try await SignedShop(transactions: [SignedShop.gems("1")])
+    let shop = try await SignedShop(transactions: [SignedShop.gems("1")], formats: "csv, xlsx")
     try await shop.order("one", transaction: "1")
     try await shop.order("another", transaction: "2")
     let connect = P256.Signing.PrivateKey().pemRepresentation
-    let keyFile = try plant(connect, "AuthKey_ABC1234567.p8", in: shop.directory)
-    let pseudonyms = try plant(String(repeating: Self.marker, count: 3), "pseudonyms", in: shop.directory)
-    let (metrics, place) = (shop.directory.file("metrics.prom"), shop.directory.file("night-audit.yaml"))
+    let keyFile = try shop.directory.write(connect, "AuthKey_ABC1234567.p8")
+    let pseudonyms = try shop.directory.write(String(repeating: Self.marker, count: 3), "pseudonyms")
+    let metrics = shop.directory.file("metrics.prom")
     let child = try Child(in: shop.directory)
-    let configuration = try String(contentsOfFile: place, encoding: .utf8)
-      .replacing("formats: [csv]", with: "formats: [csv, xlsx]").replacing(
-        "    bundleId:", with: "    sku: GAME01\n    bundleId:")
-    try """
-    \(configuration)
-      pseudonymise: \(pseudonyms)\(child.configuration)
-    metrics:
-      textfile: \(metrics)
-    appStoreConnect:
-      issuerId: 57246542-96fe-1a63-e053-0824d011072a
-      keyId: ABC1234567
-      privateKeyFile: \(keyFile)
-      vendorNumbers: ["80012345"]
-      url: http://127.0.0.1:\(shop.port)
-    """.write(toFile: place, atomically: true, encoding: .utf8)
+    try shop.configure { configuration in
+      """
+      \(configuration.replacing("    bundleId:", with: "    sku: GAME01\n    bundleId:"))
+        pseudonymise: \(pseudonyms)
+      \(child.configuration)
+      metrics:
+        textfile: \(metrics)
+      appStoreConnect:
+        issuerId: 57246542-96fe-1a63-e053-0824d011072a
+        keyId: ABC1234567
+        privateKeyFile: \(keyFile)
+        vendorNumbers: ["80012345"]
+        url: http://127.0.0.1:\(shop.port)
+      """
+    }
     var output = ""
     for arguments in [
       ["run", "--as-of", SignedShop.asOf, "--verbose", "--log-format", "json"],
@@ -91,7 +89,7 @@ import Testing
       ["run", "--as-of", "2026-11-21T03:00:00Z", "--verbose"], ["config", "show", "--json"], ["doctor", "--json"],
       ["explain", "another"], ["runs", "--json"],
     ] {
-      let result = try await shop.nightAudit(arguments)
+      let result = try await shop.nightAudit(more: arguments)
       output += result.output + result.errors
     }
     let requests = try String(contentsOfFile: shop.directory.file("requests"), encoding: .utf8)
@@ -100,21 +98,13 @@ import Testing
     // Without the first line, which is the same in all keys.
     let secrets = [key, connect].map { String($0.split(separator: "\n")[2].prefix(40)) } + [Self.marker]
     let token = /eyJ[A-Za-z0-9_-]{10,}\.eyJ/
-    var left = try await left(
-      by: shop.directory.file("reports/2026-11-19"), metrics, database: { try await shop.value($0) })
+    var left = try await left(by: shop, metrics)
     left["a log or an error"] = output
     left["what a child saw"] = try child.saw()
     for (name, text) in left {
       for secret in secrets where text.contains(secret) { Issue.record("\(name) has \(secret)") }
       if let found = text.firstMatch(of: token) { Issue.record("\(name) has \(found.output)") }
     }
-  }
-
-  private func plant(_ secret: String, _ name: String, in directory: TemporaryDirectory) throws -> String {
-    let file = directory.file(name)
-    try secret.write(toFile: file, atomically: true, encoding: .utf8)
-    try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: file)
-    return file
   }
 
   private struct Child {
@@ -124,18 +114,18 @@ import Testing
     init(in directory: TemporaryDirectory) throws {
       let script = directory.file("send")
       seen = directory.file("seen")
+      // Continues the section `report`.
       configuration = """
-
           deliver: [hook]
         deliver:
           hook:
             command: [\(script)]
         """
-      try """
-      #!/bin/sh
-      { env; echo "$@"; for file in /proc/[0-9]*/cmdline; do tr '\\0' ' ' < "$file"; echo; done; } >> '\(seen)' 2>&1
-      """.write(toFile: script, atomically: true, encoding: .utf8)
-      try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: script)
+      try directory.write(
+        """
+        #!/bin/sh
+        { env; echo "$@"; for file in /proc/[0-9]*/cmdline; do tr '\\0' ' ' < "$file"; echo; done; } >> '\(seen)' 2>&1
+        """, "send", mode: 0o755)
     }
 
     /// Its arguments, environment, and the list of processes.
@@ -147,45 +137,14 @@ import Testing
   }
 
   /// Everything readable after a night: folder, workbook parts, metrics, database.
-  private func left(
-    by folder: String, _ metrics: String, database value: (String) async throws -> String
-  ) async throws -> [String: String] {
-    let script = """
-      import glob, json, os, sys, zipfile
-      left = {}
-      for path in glob.glob(sys.argv[1] + "/*") + [sys.argv[2]]:
-          with open(path, "rb") as file:
-              left[os.path.basename(path)] = file.read().decode(errors="replace")
-          if path.endswith(".xlsx"):
-              with zipfile.ZipFile(path) as book:
-                  for name in book.namelist():
-                      left[name] = book.read(name).decode(errors="replace")
-      print(json.dumps(left))
-      """
-    let read = try await Program(path: "/usr/bin/env").run(["python3", "-c", script, folder, metrics])
-    var left = try JSONDecoder().decode([String: String].self, from: Data(read.output.utf8))
-    #expect(left.keys.contains { $0.contains("worksheet") } && left.count > 15, "\(left.keys) \(read.errors)")
+  private func left(by shop: some TestShop, _ metrics: String) async throws -> [String: String] {
+    let read = try await Program.runScript("report_texts", shop.reports + "/2026-11-19", metrics)
+    var left: [String: String] = try read.document()
+    #expect(left.keys.contains { $0.contains("worksheet") } && left.count > 15, "\(left.keys)")
     for table in ["runs", "dispatches"] {
-      left["the table \(table)"] = try await value("SELECT string_agg(t::text, ' ') FROM night_audit.\(table) t")
+      left["the table \(table)"] = try await shop.value("SELECT string_agg(t::text, ' ') FROM night_audit.\(table) t")
     }
     return left
-  }
-
-  /// No signal writes a core file, whatever the limits or the system's core handler. No other program may attach.
-  @Test func noCoreFileIsWritten() async throws {
-    let shop = try await SignedShop(transactions: [])
-    let passage = try await DatabaseProxy(to: shop.conninfo, .stall, at: 1)
-    let night = try Program(path: "/bin/sh").start(
-      [
-        "-c", "ulimit -c unlimited; exec \"$0\" \"$@\"", Program.nightAudit.executable.path, "run", "--as-of",
-        SignedShop.asOf, "--config", shop.directory.file("night-audit.yaml"),
-      ], environment: ["NIGHT_AUDIT_DATABASE_URL": passage.conninfo])
-    defer { night.kill() }
-    while passage.count == 0, night.process.isRunning { await pause() }
-    let limits = try String(contentsOfFile: "/proc/\(night.process.processIdentifier)/limits", encoding: .utf8)
-    let line = try #require(limits.split(separator: "\n").first { $0.hasPrefix("Max core file size") })
-    #expect(line.split(separator: " ").map(String.init).contains("0"), "\(line)")
-    #expect(!line.contains("unlimited"), "\(line)")
   }
 
   /// Root could read the process in any case.
@@ -219,7 +178,7 @@ import Testing
       Self.asOther + [program, "runs"],
       environment: [
         "NIGHT_AUDIT_DATABASE_URL":
-          "host=127.0.0.1 port=\(try await Rehearsal.port(in: port, of: server)) user=x dbname=x",
+          "host=127.0.0.1 port=\(try await server.port(in: port)) user=x dbname=x",
         "NIGHT_AUDIT_APP_APP_BUNDLE_ID": "com.example.game",
       ])
     defer { run.kill() }

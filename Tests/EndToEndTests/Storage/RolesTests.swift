@@ -5,22 +5,17 @@ import Testing
 @Suite struct RolesTests {
   @Test func theRoleThatRunsNightsCannotChangeAppendedRows() async throws {
     let shop = try await Rehearsal.sampleShop()
-    func run(_ arguments: String...) async throws -> Program.Result {
-      try await shop.nightAudit(arguments[0], more: Array(arguments.dropFirst()))
-    }
-    let doctor = try await run("doctor")
+    let doctor = try await shop.nightAudit("doctor")
     #expect(doctor.status == 0 && !doctor.output.contains("schema night_audit:"), "\(doctor)")
-    let night = try await run("run", "--as-of", Rehearsal.asOf)
+    let night = try await shop.nightAudit("run", "--as-of", Rehearsal.asOf)
     #expect(night.status == 3 && !night.errors.contains("monthly partitions of evidence"), "\(night)")
-    #expect([0, 3].contains(try await run("recheck", "--as-of", Rehearsal.asOf).status))
+    try await shop.nightAudit("recheck", "--as-of", Rehearsal.asOf, exits: [0, 3])
     let some = try await shop.value("SELECT min(finding_id) FROM night_audit.findings")
-    #expect(try await run("findings", "acknowledge", some, "--by", "Ana").status == 0)
-    #expect(try await run("rebuild", "--write").status == 0)
-    #expect([0, 3].contains(try await run("run", "--as-of", "2026-11-21T03:00:00Z").status))
-    let forgotten = try await run("runs", "forget", "latest")
-    #expect(forgotten.status == 0, "\(forgotten)")
-    let verified = try await run("verify")
-    #expect(verified.status == 0, "\(verified)")
+    try await shop.nightAudit("findings", "acknowledge", some, "--by", "Ana", exits: [0])
+    try await shop.nightAudit("rebuild", "--write", exits: [0])
+    try await shop.nightAudit("run", "--as-of", "2026-11-21T03:00:00Z", exits: [0, 3])
+    try await shop.nightAudit("runs", "forget", "latest", exits: [0])
+    try await shop.nightAudit("verify", exits: [0])
 
     // The role lacks these rights.
     for change in ["evidence", "answers", "runs", "finding_events", "run_events", "trail"].flatMap({ table in
@@ -58,7 +53,7 @@ import Testing
 
   @Test func theRoleThatRunsNightsCannotProveAnEditedReport() async throws {
     let shop = try await Rehearsal.sampleShop()
-    #expect(try await shop.nightAudit("run", "--as-of", Rehearsal.asOf).status == 3)
+    try await shop.nightAudit("run", "--as-of", Rehearsal.asOf, exits: [3])
     let folder = shop.reports + "/2026-11-19"
     let digest = try shop.edit("findings.csv", in: folder)
     let run = try await shop.value("SELECT run_id FROM night_audit.runs")
@@ -104,11 +99,9 @@ import Testing
         }
       }
     }
-    let trail = try await shop.nightAudit("verify")
-    #expect(trail.status == 0, "\(trail)")
+    try await shop.nightAudit("verify", exits: [0])
     for arguments in [[folder], ["--run", run]] {
-      let forged = try await shop.nightAudit("verify", more: arguments)
-      #expect(forged.status == 70 && forged.output.contains("with another content"), "\(forged)")
+      try await shop.nightAudit("verify", more: arguments, exits: [70], says: "with another content")
     }
   }
 
@@ -128,11 +121,8 @@ import Testing
         "INSERT INTO night_audit.evidence (signed_at, \(columns)) SELECT signed_at + interval '\(later)', \(copied) FROM night_audit.evidence WHERE revoked_at IS NOT NULL LIMIT 1",
         as: .writer)
     }
-    let verified = try await shop.nightAudit("verify")
-    #expect(
-      verified.status == 0 && verified.output.contains("except for those that do not count: fact "), "\(verified)")
-    let rebuilt = try await shop.nightAudit("rebuild", "--write")
-    #expect(rebuilt.output.contains("it does not count"), "\(rebuilt)")
+    try await shop.nightAudit("verify", exits: [0], says: "except for those that do not count: fact ")
+    try await shop.nightAudit("rebuild", "--write", says: "it does not count")
     #expect(try await shop.value(transactions) == before)
   }
 
@@ -146,11 +136,9 @@ import Testing
       VALUES (gen_random_uuid(), '2026-11-18Z', 'serverApi', '2026-11-18Z', 'Production', '4711', 'gems', '2026-11-18Z',
         true, false)
       """, as: .writer)
-    #expect(try await shop.nightAudit("run", "--as-of", Rehearsal.asOf).status == 3)
-    let verified = try await shop.nightAudit("verify")
-    #expect(
-      verified.status == 0 && verified.output.contains("except for those that do not count: fact 1 "), "\(verified)")
-    #expect(try await shop.nightAudit("rebuild").status == 0)
+    try await shop.nightAudit("run", "--as-of", Rehearsal.asOf, exits: [3])
+    try await shop.nightAudit("verify", exits: [0], says: "except for those that do not count: fact 1 ")
+    try await shop.nightAudit("rebuild", exits: [0])
     #expect(
       try await shop.value("SELECT count(*) FROM night_audit.transactions WHERE transaction_id = '4711'") == "0")
   }
@@ -179,21 +167,17 @@ import Testing
       "the history of transaction 1 of game was last read earlier than its row says",
       "the instant up to which the shop's rows were read (receipts) is later than all runs",
     ]
-    let found = try await shop.nightAudit("verify")
-    #expect(found.status == 70 && found.output.contains("findings_met of run"), "\(found)")
+    let found = try await shop.nightAudit("verify", exits: [70], says: "findings_met of run")
     #expect(found.output.contains(state[0]), "\(found)")
     #expect(found.output.contains("1 proof has an outcome that no answer gives, for example forged"), "\(found)")
-    let compared = try await shop.nightAudit("rebuild")
-    #expect(compared.status == 70 && compared.output.contains("findings_met of run"), "\(compared)")
+    let compared = try await shop.nightAudit("rebuild", exits: [70], says: "findings_met of run")
     let doctor = try await shop.nightAudit("doctor")
     for said in state {
       #expect(compared.output.contains(said) && doctor.output.contains(said), "\(compared)\(doctor)")
     }
-    let mended = try await shop.nightAudit("rebuild", "--write")
-    #expect(mended.status == 0 && mended.output.contains("All differences are mended."), "\(mended)")
+    try await shop.nightAudit("rebuild", "--write", exits: [0], says: "All differences are mended.")
     for command in ["verify", "rebuild"] {
-      let sound = try await shop.nightAudit(command)
-      #expect(sound.status == 0, "\(command): \(sound)")
+      try await shop.nightAudit(command, exits: [0])
     }
     #expect(try await shop.value("SELECT count(*) FROM night_audit.findings_met") == "1")
     #expect(
@@ -201,11 +185,9 @@ import Testing
 
     // `rebuild` cannot restore an earlier disposition; only a repeated night does.
     try await shop.execute("UPDATE night_audit.order_nights SET disposition = 'in_flight'", as: .writer)
-    let left = try await shop.nightAudit("rebuild", "--write")
-    #expect(left.status == 70 && left.output.contains("make that night again"), "\(left)")
-    #expect([0, 3].contains(try await shop.nightAudit("run", "--as-of", Rehearsal.asOf).status))
-    let again = try await shop.nightAudit("verify")
-    #expect(again.status == 0, "\(again)")
+    try await shop.nightAudit("rebuild", "--write", exits: [70], says: "make that night again")
+    try await shop.nightAudit("run", "--as-of", Rehearsal.asOf, exits: [0, 3])
+    try await shop.nightAudit("verify", exits: [0])
   }
 
   @Test func initSucceedsWithoutRightsIfTheSchemaIsCurrent() async throws {
@@ -219,14 +201,11 @@ import Testing
     #expect(quiet.errors.contains("did you mean NIGHT_AUDIT_REPORT_TIME_ZONE?"), "\(quiet)")
 
     try await shop.execute("DELETE FROM night_audit.schema_migrations WHERE version = 1")
-    let outdated = try await shop.nightAudit("init")
-    #expect(outdated.status == 78, "\(outdated)")
-    #expect(outdated.errors.contains("older than this program, and the role night_audit may not change"), "\(outdated)")
+    let outdated = try await shop.nightAudit(
+      "init", exits: [78], says: "older than this program, and the role night_audit may not change")
     #expect(outdated.errors.contains("init as night_audit_owner or a superuser"), "\(outdated)")
     try await shop.execute("DROP SCHEMA night_audit CASCADE")
-    let missing = try await shop.nightAudit("init")
-    #expect(missing.status == 78, "\(missing)")
-    #expect(missing.errors.contains("is missing, and the role night_audit may not create it"), "\(missing)")
+    try await shop.nightAudit("init", exits: [78], says: "is missing, and the role night_audit may not create it")
   }
 
   @Test func theBusinessIntelligencePageGrantsEveryView() async throws {
@@ -251,8 +230,7 @@ import Testing
     try await shop.execute("DROP SCHEMA night_audit CASCADE; CREATE ROLE \(dba) LOGIN; \(owner)")
     let url = ["NIGHT_AUDIT_DATABASE_URL": shop.conninfo.replacing("user=night_audit", with: "user=\(dba)")]
     for _ in 1...2 {
-      let made = try await shop.nightAudit("init", environment: url)
-      #expect(made.status == 0, "\(made)")
+      try await shop.nightAudit("init", environment: url, exits: [0])
     }
     let others = try await shop.value(
       "SELECT count(*) FROM pg_class WHERE relnamespace = 'night_audit'::regnamespace AND relowner <> 'night_audit_owner'::regrole"

@@ -178,12 +178,11 @@ import Testing
   @Test func changesOfCoveredRowsAreDetected() async throws {
     let shop = try await Rehearsal.auditedShop()
     let some = try await shop.value("SELECT min(finding_id) FROM night_audit.findings")
-    #expect(try await shop.nightAudit("findings", "acknowledge", some, "--by", "Ana").status == 0)
+    try await shop.nightAudit("findings", "acknowledge", some, "--by", "Ana", exits: [0])
     try await shop.execute(
       "INSERT INTO night_audit.run_events (run_id, event, actor, detail) SELECT run_id, 'prepared_by', 'Ana', 'Ana' FROM night_audit.runs"
     )
-    let pending = try await shop.nightAudit("verify")
-    #expect(pending.status == 0 && pending.output.contains("1 that the next entry covers"), "\(pending)")
+    try await shop.nightAudit("verify", exits: [0], says: "1 that the next entry covers")
     try await shop.execute("SELECT night_audit.append_trail('asked', NULL)")
     let sound = try await shop.nightAudit("verify")
     #expect(sound.status == 0 && !sound.output.contains("PROBLEM"), "\(sound)")
@@ -191,8 +190,7 @@ import Testing
       #expect(sound.output.contains("ok       \(table) ("), "\(sound.output)")
     }
     for check in [["verify", shop.reports + "/2026-11-19"], ["verify", "--run", "latest"]] {
-      let result = try await shop.nightAudit(check[0], more: Array(check.dropFirst()))
-      #expect(result.status == 0, "\(result)")
+      try await shop.nightAudit(more: check, exits: [0])
     }
 
     // Each change is made in a transaction that is rolled back.
@@ -230,9 +228,9 @@ import Testing
       TRUNCATE night_audit.trail; SELECT night_audit.append_trail('start', NULL);
       SELECT night_audit.append_trail('found', run_id) FROM night_audit.runs
       """)
-    #expect(try await shop.nightAudit("verify").status == 0)
-    let result = try await shop.nightAudit("verify", shop.reports + "/2026-11-19", "--json")
-    #expect(result.status == 70 && result.output.contains("that this database does not have"), "\(result)")
+    try await shop.nightAudit("verify", exits: [0])
+    try await shop.nightAudit(
+      "verify", shop.reports + "/2026-11-19", "--json", exits: [70], says: "that this database does not have")
   }
 
   @Test func appendOnlyTablesRejectChanges() async throws {
@@ -255,7 +253,7 @@ import Testing
     ] {
       await #expect(throws: (any Error).self, "\(change)") { try await shop.execute(change) }
     }
-    #expect(try await shop.nightAudit("verify").status == 0)
+    try await shop.nightAudit("verify", exits: [0])
     // A later failure is recorded once, and a run without a report keeps its status.
     try await shop.execute(
       """
@@ -274,7 +272,7 @@ import Testing
   /// The removals are removed folders, forgotten runs and released months.
   @Test func removalsKeepTheTrailVerifiable() async throws {
     let shop = try await Rehearsal.sampleShop()
-    #expect(try await shop.nightAudit("run", "--as-of", Rehearsal.asOf).status == 3)
+    try await shop.nightAudit("run", "--as-of", Rehearsal.asOf, exits: [3])
     let first = try await shop.value("SELECT run_id FROM night_audit.runs")
     try await shop.execute(
       """
@@ -293,21 +291,18 @@ import Testing
       SELECT night_audit.append_trail('start', NULL);
       SELECT night_audit.append_trail('found', run_id) FROM night_audit.runs
       """)
-    #expect(try await shop.nightAudit("verify").status == 0)
+    try await shop.nightAudit("verify", exits: [0])
     let retention = ["NIGHT_AUDIT_EVIDENCE_RETENTION": "30d", "NIGHT_AUDIT_REPORT_RETENTION": "1d"]
     for night in ["2026-11-21T03:00:00Z", "2026-11-22T03:00:00Z", "2026-11-23T03:00:00Z"] {
-      let result = try await shop.nightAudit("run", more: ["--as-of", night], environment: retention)
-      #expect([0, 3].contains(result.status), "\(result)")
+      try await shop.nightAudit("run", more: ["--as-of", night], environment: retention, exits: [0, 3])
     }
     #expect(try await shop.value("SELECT to_regclass('night_audit.answers_2026_01') IS NULL") == "true")
-    #expect(try await shop.nightAudit("runs", "forget", "latest").status == 0)
-    let all = try await shop.nightAudit("verify")
-    #expect(all.status == 0, "\(all)")
+    try await shop.nightAudit("runs", "forget", "latest", exits: [0])
+    let all = try await shop.nightAudit("verify", exits: [0])
     #expect(all.output.contains("; expired rows before 2026-02-01 were deleted)"), "\(all)")
     let kinds = try await shop.value("SELECT string_agg(DISTINCT kind, ',' ORDER BY kind) FROM night_audit.bi_trail")
     #expect(kinds.contains("forgotten") && kinds.contains("released"), "\(kinds)")
-    let run = try await shop.nightAudit("verify", "--run", String(first.prefix(8)))
-    #expect(run.status == 0, "\(run)")
+    try await shop.nightAudit("verify", "--run", String(first.prefix(8)), exits: [0])
   }
 
   /// Changes a published report with matching sums, under an unknown run.
@@ -319,35 +314,31 @@ import Testing
 
   @Test func aReportOfAnUnknownRunIsDetected() async throws {
     let shop = try await Rehearsal.sampleShop()
-    #expect(try await shop.nightAudit("run", "--as-of", Rehearsal.asOf).status == 3)
+    try await shop.nightAudit("run", "--as-of", Rehearsal.asOf, exits: [3])
     let (folder, out) = (shop.reports + "/2026-11-19", shop.directory.file("out"))
     for (command, said) in [("run", "is missing"), ("reconcile", "is missing; the folder is that of run ")] {
       try forge(shop, folder, command: command)
-      let found = try await shop.nightAudit("verify", shop.reports + "/latest")
-      #expect(found.status == 70 && found.output.contains(said), "\(found)")
-      let run = try await shop.nightAudit("verify", "--run", "latest")
-      #expect(run.status == 70 && run.output.contains("no record shows that this run replaced it"), "\(run)")
+      try await shop.nightAudit("verify", shop.reports + "/latest", exits: [70], says: said)
+      try await shop.nightAudit(
+        "verify", "--run", "latest", exits: [70], says: "no record shows that this run replaced it")
     }
     // `reconcile` belongs to no run.
-    #expect(try await shop.nightAudit("reconcile", "--as-of", Rehearsal.asOf, "--out", out).status == 3)
-    let reconciled = try await shop.nightAudit("verify", out)
-    #expect(reconciled.status == 0 && reconciled.output.contains("because reconcile records no runs"), "\(reconciled)")
+    try await shop.nightAudit("reconcile", "--as-of", Rehearsal.asOf, "--out", out, exits: [3])
+    try await shop.nightAudit("verify", out, exits: [0], says: "because reconcile records no runs")
     // A report of an unknown run is replaced only with `--adopt`.
     let run = try await shop.value("SELECT run_id FROM night_audit.runs")
     let before = try shop.files(folder)
-    let refused = try await shop.nightAudit("run", "--as-of", Rehearsal.asOf)
-    #expect(refused.status == 73 && refused.errors.contains("--adopt"), "\(refused)")
+    try await shop.nightAudit("run", "--as-of", Rehearsal.asOf, exits: [73], says: "--adopt")
     #expect(try shop.files(folder) == before)
     let adopted = try await shop.nightAudit("run", "--as-of", Rehearsal.asOf, "--adopt")
     #expect([0, 3].contains(adopted.status) && adopted.errors.contains("took over"), "\(adopted)")
-    #expect(try await shop.nightAudit("verify").status == 0)
-    let replaced = try await shop.nightAudit("verify", "--run", run)
-    #expect(replaced.status == 0 && replaced.output.contains("has replaced since"), "\(replaced)")
+    try await shop.nightAudit("verify", exits: [0])
+    try await shop.nightAudit("verify", "--run", run, exits: [0], says: "has replaced since")
   }
 
   @Test func movedReportsVerifyAtTheirPath() async throws {
     let shop = try await Rehearsal.sampleShop()
-    #expect(try await shop.nightAudit("run", "--as-of", Rehearsal.asOf).status == 3)
+    try await shop.nightAudit("run", "--as-of", Rehearsal.asOf, exits: [3])
     let run = try await shop.value("SELECT run_id FROM night_audit.runs")
     let moved = shop.directory.file("moved")
     try FileManager.default.moveItem(atPath: shop.reports, toPath: moved)
@@ -356,8 +347,7 @@ import Testing
       try await shop.nightAudit("verify", more: arguments, environment: environment)
     }
     #expect(try await verify("--run", run).status == 0)
-    let again = try await shop.nightAudit("run", "--as-of", Rehearsal.asOf, environment: environment)
-    #expect([0, 3].contains(again.status), "\(again)")
+    try await shop.nightAudit("run", "--as-of", Rehearsal.asOf, environment: environment, exits: [0, 3])
     let replaced = try await verify("--run", run)
     #expect(replaced.status == 0 && replaced.output.contains("has replaced since"), "\(replaced)")
     try forge(shop, moved + "/2026-11-19", command: "run")
@@ -373,13 +363,11 @@ import Testing
       """
     try await shop.execute(removed)
     let again = Rehearsal.asOf.replacing("T03:00", with: "T03:01")
-    #expect(try await shop.nightAudit("run", "--as-of", again).status == 3)
+    try await shop.nightAudit("run", "--as-of", again, exits: [3])
     try FileManager.default.removeItem(atPath: shop.reports + "/2026-11-19")
-    let taken = try await shop.nightAudit("verify", "--run", "latest")
-    #expect(taken.status == 70 && taken.output.contains("is missing"), "\(taken)")
+    try await shop.nightAudit("verify", "--run", "latest", exits: [70], says: "is missing")
     try await shop.execute(removed)
-    let gone = try await shop.nightAudit("verify", "--run", "latest")
-    #expect(gone.status == 0 && gone.output.contains("removed after report.retention"), "\(gone)")
+    try await shop.nightAudit("verify", "--run", "latest", exits: [0], says: "removed after report.retention")
   }
 }
 

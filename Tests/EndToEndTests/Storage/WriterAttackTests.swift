@@ -13,8 +13,7 @@ import Testing
   /// `verify`, `rebuild` and `doctor` have no problem.
   private func expectSound(_ shop: Rehearsal) async throws {
     for command in ["verify", "rebuild", "doctor"] {
-      let result = try await shop.nightAudit(command)
-      #expect(result.status == 0, "\(command): \(result)")
+      try await shop.nightAudit(command, exits: [0])
     }
   }
 
@@ -31,8 +30,7 @@ import Testing
       try await shop.value(
         "SELECT count(*) FROM night_audit.trail WHERE content::jsonb ->> 'kind' = 'asked' AND content LIKE '%answers%'")
         != "0")
-    let verified = try await shop.nightAudit("verify")
-    #expect(verified.status == 0, "\(verified)")
+    try await shop.nightAudit("verify", exits: [0])
   }
 
   @Test func faultsOfNoInstantAreRefused() async throws {
@@ -46,7 +44,7 @@ import Testing
       }, in: shop)
     try await shop.execute(
       "UPDATE night_audit.asking_state SET value = 'oops' WHERE key IN ('receipts', 'orders')", as: .writer)
-    #expect(try await shop.nightAudit("rebuild", "--write").status == 0)
+    try await shop.nightAudit("rebuild", "--write", exits: [0])
     try await expectSound(shop)
   }
 
@@ -103,10 +101,10 @@ import Testing
     #expect(
       found.status == 70 && found.output.contains("(receipts) is later than all runs")
         && found.output.contains("of which run \(run) has an as-of in the future"), "\(found)")
-    #expect(try await shop.nightAudit("rebuild", "--write").status == 0)
+    try await shop.nightAudit("rebuild", "--write", exits: [0])
     try await expectSound(shop)
     for command in [["status"], ["runs", "list"], ["runs", "forget", run]] {
-      let result = try await shop.nightAudit(command[0], more: Array(command.dropFirst()))
+      let result = try await shop.nightAudit(more: command)
       #expect(result.status != 78 && result.status != 70, "\(command): \(result)")
     }
   }
@@ -123,8 +121,7 @@ import Testing
     }
     #expect(try await shop.value("SELECT count(*) FROM night_audit.trail WHERE content LIKE '%\"removed\"%'") == "0")
     try FileManager.default.removeItem(atPath: shop.reports + "/2026-11-19")
-    let verified = try await shop.nightAudit("verify", "--run", "latest")
-    #expect(verified.status == 70 && verified.output.contains("is missing"), "\(verified)")
+    try await shop.nightAudit("verify", "--run", "latest", exits: [70], says: "is missing")
   }
 
   /// Columns of an event that a run could have recorded for the first finding.
@@ -161,9 +158,7 @@ import Testing
       INSERT INTO night_audit.finding_events (finding_id, as_of, run_id, event, digest)
       VALUES ('dead', now(), gen_random_uuid(), 'opened', 'x')
       """, as: .writer)
-    let verified = try await shop.nightAudit("verify")
-    #expect(
-      verified.status == 0 && verified.output.contains("does not count, because no run recorded it"), "\(verified)")
+    try await shop.nightAudit("verify", exits: [0], says: "does not count, because no run recorded it")
     try await expectSound(shop)
   }
 
@@ -183,15 +178,14 @@ import Testing
           try await shop.execute(Self.event(event, run: run, digest: "'\(forged)'"), as: .writer)
         }
       }
-      let found = try await shop.nightAudit("verify")
-      #expect(found.status == 70 && found.output.contains("differs from its events"), "\(change): \(found)")
+      try await shop.nightAudit("verify", exits: [70], says: "differs from its events")
       try await shop.execute(
         "DELETE FROM night_audit.findings; INSERT INTO night_audit.findings SELECT * FROM public.kept; DROP TABLE public.kept"
       )
     }
     // A night writes what it finds, whatever was forged.
     try await shop.execute("UPDATE night_audit.findings SET reason = 'x'", as: .writer)
-    #expect([0, 3].contains(try await shop.nightAudit("run", "--as-of", Rehearsal.asOf).status))
+    try await shop.nightAudit("run", "--as-of", Rehearsal.asOf, exits: [0, 3])
     try await expectSound(shop)
   }
 
@@ -207,19 +201,16 @@ import Testing
       ),
     ] {
       try await shop.execute(change, as: .writer)
-      let found = try await shop.nightAudit("verify")
-      #expect(
-        found.status == 70 && found.output.contains("night_audit.\(table) is not as entry"), "\(change): \(found)")
+      try await shop.nightAudit("verify", exits: [70], says: "night_audit.\(table) is not as entry")
       if table == "claims" {
         // A narrowed run writes no claims, and does not cover what it did not write.
         _ = try await shop.nightAudit("run", "--as-of", "2026-11-20T04:00:00Z", "--user", "x", "--offline")
-        #expect(try await shop.nightAudit("verify").status == 70)
-        #expect([0, 3].contains(try await shop.nightAudit("run", "--as-of", "2026-11-21T03:00:00Z").status))
+        try await shop.nightAudit("verify", exits: [70])
+        try await shop.nightAudit("run", "--as-of", "2026-11-21T03:00:00Z", exits: [0, 3])
       } else {
         try await shop.execute("DELETE FROM night_audit.tie_out_periods", as: .writer)
       }
-      let verified = try await shop.nightAudit("verify")
-      #expect(verified.status == 0, "\(change): \(verified)")
+      try await shop.nightAudit("verify", exits: [0])
     }
   }
 }
