@@ -9,7 +9,7 @@ import Testing
   @Test func anIDThatAppleKnowsDaysLaterIsPaid() async throws {
     let shop = try await SignedShop(transactions: [])
     try await shop.order("o", transaction: "100", created: "2026-11-10T12:00:00Z")
-    for day in 20...23 {
+    for day in [20, 21, 23] {
       let night = try await shop.night(asOf: Self.night(day))
       #expect(night.payments["o"] == "unpaid not_found", "\(day)")
       #expect(night.findings.contains { $0["kind"] == "delivered_not_paid" }, "\(day)")
@@ -65,8 +65,7 @@ import Testing
     try await shop.order("o", transaction: "100")
     _ = try await shop.night()
     try shop.forgetRequests()
-    let recheck = try await shop.nightAudit("recheck", "--order", "o", "--as-of", "2026-11-20T03:01:00Z")
-    #expect(recheck.status == 0, "\(recheck)")
+    try await shop.nightAudit("recheck", "--order", "o", "--as-of", "2026-11-20T03:01:00Z", exits: [0])
     #expect(try shop.timesAsked() == ["100": 1])
   }
 }

@@ -1,19 +1,33 @@
 import Foundation
-import Postgres
 import Testing
 
 /// Nights with Apple's notifications: refunds, renewals and payments that the shop has no row for.
 @Suite struct SweepTests {
-  private static let start = NotifiedShop.start
-  private static let day = NotifiedShop.day
+  private static let start = SignedShop.start
+  private static let day = SignedShop.day
   private static let hour: Int64 = 3_600_000
   private static let sweptTypes = 14
 
-  private func findings(_ shop: NotifiedShop, night: String) throws -> Set<String> {
+  private func findings(_ shop: SignedShop, night: String) throws -> Set<String> {
     Set(
-      rows(try shop.file("findings.csv", night: night)).map {
+      try shop.table("findings", night).map {
         "\($0["kind"] ?? "") \($0["transaction_id"] ?? "") \($0["order_id"] ?? "")"
       })
+  }
+
+  /// Expects that a repetition of the night has the same files.
+  private func expectSameFiles(_ shop: SignedShop, _ names: String..., night number: Int64, status: Int32) async throws
+  {
+    let again = shop.directory.file("again")
+    try await shop.nightAudit("reconcile", "--as-of", SignedShop.asOf(number), "--out", again, exits: [status])
+    for name in names {
+      let day = SignedShop.asOf(number - 1).prefix(10)
+      #expect(try shop.file(name, again) == shop.file(name, String(day)), "\(name)")
+    }
+  }
+
+  private func reasons(_ shop: SignedShop, night: String) throws -> [String] {
+    try shop.summary(night)["incomplete_reasons"] as? [String] ?? []
   }
 
   @Test func ownersAreFoundByAccountTokenAndByAnyTransactionID() async throws {
@@ -23,7 +37,7 @@ import Testing
       "webOrderLineItemId": "77", "purchaseDate": sold, "originalPurchaseDate": sold,
       "expiresDate": Self.start + 20 * Self.day,
     ]
-    let shop = try await NotifiedShop(transactions: [
+    let shop = try await SignedShop(sales: [
       ["transactionId": "2001", "purchaseDate": sold, "appAccountToken": token],
       period.merging(["transactionId": "3001"]) { $1 },
       period.merging(["transactionId": "3002", "revocationDate": Self.start - 5 * Self.hour]) { $1 },
@@ -40,9 +54,8 @@ import Testing
       UPDATE sales.orders SET app_account_token = '\(token.lowercased())' WHERE order_id = 'crashed';
       UPDATE sales.orders SET amount = 0 WHERE order_id = 'present';
       """)
-    let night = try await shop.night(0)
-    #expect(night.status == 0, "\(night.errors)")
-    let orders = try rows(shop.file("orders.csv", night: "2026-11-19")).map {
+    try await shop.night(0, exits: [0])
+    let orders = try shop.table("orders", "2026-11-19").map {
       "\($0["order_id"] ?? "") \($0["disposition"] ?? "") \($0["payment_reason"] ?? "") \($0["transaction_id"] ?? "")"
     }
     #expect(
@@ -59,12 +72,12 @@ import Testing
       try await shop.value(
         "SELECT string_agg(transaction_id || ' ' || order_id, ', ' ORDER BY transaction_id) FROM night_audit.claims")
         == "2001 crashed, 3001 monthly, 3002 monthly")
-    let explained = try await shop.nightAudit("explain", "crashed", "--as-of", NotifiedShop.asOf(0))
+    let explained = try await shop.nightAudit("explain", "crashed", "--as-of", SignedShop.asOf(0))
     #expect(explained.status == 0 && !explained.output.contains("No known transaction"), "\(explained)")
   }
 
   @Test func refundsAreFoundThroughNotifications() async throws {
-    let shop = try await NotifiedShop(transactions: [
+    let shop = try await SignedShop(sales: [
       [
         "transactionId": "1001", "purchaseDate": Self.start - 5 * Self.day,
         "revocationDate": Self.start + 12 * Self.hour, "refundReversedDate": Self.start + 36 * Self.hour,
@@ -87,8 +100,7 @@ import Testing
     try await shop.sell("o2", naming: "1002", at: Self.start - 4 * Self.day)
     try await shop.sell("o4", naming: "1004", at: Self.start - 20 * Self.day, product: "gold")
 
-    let first = try await shop.night(0)
-    #expect(first.status == 0, "\(first.errors)")
+    try await shop.night(0, exits: [0])
     #expect(try findings(shop, night: "2026-11-19").isEmpty)
     // Transactions notified within a week are not requested; the subscription began before.
     #expect(try shop.requests("/production/inApps/v1/transactions") == 1)
@@ -98,8 +110,7 @@ import Testing
       )
         == "1001 o1, 1002 o2, 1004 o4")
 
-    let second = try await shop.night(1)
-    #expect(second.status == 0, "\(second.errors)")
+    try await shop.night(1, exits: [0])
     #expect(
       try findings(shop, night: "2026-11-20") == [
         "refunded_still_delivered 1001 o1", "refund_not_booked 1001 o1", "orphan_payment 1003 ",
@@ -112,17 +123,10 @@ import Testing
         WHERE transaction_id IN ('1001', '1003', '1005') AND (revoked_at IS NOT NULL OR transaction_id > '1001')
         """) == "notification,notification,notification,serverApi")
     let run = try #require(
-      try JSONSerialization.jsonObject(with: shop.file("run.json", night: "2026-11-20")) as? [String: Any])
+      try JSONSerialization.jsonObject(with: shop.file("run.json", "2026-11-20")) as? [String: Any])
     let sweep = (run["apple"] as? [String: Any])?["sweep"] as? [String: Any]
     #expect(sweep?["new_facts"] as? Int == 4)
-    let again = try await shop.nightAudit(
-      "reconcile", "--as-of", NotifiedShop.asOf(1), "--out", shop.directory.file("again"))
-    #expect(again.status == 0, "\(again.errors)")
-    for name in ["findings.csv", "orders.csv", "summary.json"] {
-      #expect(
-        try Data(contentsOf: URL(fileURLWithPath: shop.directory.file("again") + "/" + name))
-          == shop.file(name, night: "2026-11-20"), "\(name)")
-    }
+    try await expectSameFiles(shop, "findings.csv", "orders.csv", "summary.json", night: 1, status: 0)
 
     let history = "/production/inApps/v2/history"
     #expect(try shop.requests(history, about: "1003") == 1)
@@ -131,8 +135,7 @@ import Testing
         "SELECT count(*) FROM night_audit.histories WHERE transaction_id = '1003' AND reason IS NULL")
         == "1")
 
-    let third = try await shop.night(2)
-    #expect(third.status == 0, "\(third.errors)")
+    try await shop.night(2, exits: [0])
     #expect(try findings(shop, night: "2026-11-21") == ["orphan_payment 1003 ", "renewal_without_order 1005 "])
     #expect(try shop.requests(history, about: "1003") == 1)
     #expect(try shop.requests("/sandbox/inApps/v1/notifications") == 0)
@@ -143,7 +146,7 @@ import Testing
       ["transactionId": id, "purchaseDate": Self.start - 5 * Self.day].merging(more) { $1 }
     }
     let asked = Self.start - 2 * Self.hour
-    let shop = try await NotifiedShop(transactions: [
+    let shop = try await SignedShop(sales: [
       sale("1001", ["consumptionRequestDate": asked, "consumptionRequestReason": "FULFILLMENT_ISSUE"]),
       sale("1002", ["consumptionRequestDate": asked, "revocationDate": Self.start + Self.hour]),
       sale("1003", ["consumptionRequestDate": asked, "refundDeclinedDate": Self.start + 2 * Self.hour]),
@@ -154,28 +157,23 @@ import Testing
       try await shop.sell("o\(id)", naming: id, at: Self.start - 5 * Self.day)
     }
     try await shop.execute("DELETE FROM sales.deliveries WHERE order_id = 'o1001'")
-    func requests(_ content: Data) -> [String] {
-      rows(content).map { row in
+    func requests(_ folder: String) throws -> [String] {
+      try shop.table("refund-requests", folder).map { row in
         ["transaction_id", "order_id", "deadline", "reason", "delivery_status", "refunds_before"].map { row[$0] ?? "" }
           .joined(separator: " ")
       }
     }
-    let deadline = Date(timeIntervalSince1970: Double((asked + 12 * Self.hour) / 1_000)).ISO8601Format()
+    let deadline = SignedShop.text(asked + 12 * Self.hour)
     let first = [
       "1001 o1001 \(deadline) FULFILLMENT_ISSUE UNDELIVERED_OTHER 1", "1002 o1002 \(deadline)  DELIVERED 1",
       "1003 o1003 \(deadline)  DELIVERED 1",
     ]
-    #expect(try await shop.night(0).status == 0)
-    #expect(requests(try shop.file("refund-requests.csv", night: "2026-11-19")) == first)
-    #expect(try await shop.night(1).status == 0)
-    #expect(
-      requests(try shop.file("refund-requests.csv", night: "2026-11-20")).map { String($0.prefix(11)) } == [
-        "1001 o1001 ", "1004  2026-",
-      ])
+    try await shop.night(0, exits: [0])
+    #expect(try requests("2026-11-19") == first)
+    try await shop.night(1, exits: [0])
+    #expect(try requests("2026-11-20").map { String($0.prefix(11)) } == ["1001 o1001 ", "1004  2026-"])
     // A repetition of the first night hides Apple's later decisions.
-    let again = shop.directory.file("again")
-    #expect(try await shop.nightAudit("reconcile", "--as-of", NotifiedShop.asOf(0), "--out", again).status == 0)
-    #expect(requests(try Data(contentsOf: URL(fileURLWithPath: again + "/refund-requests.csv"))) == first)
+    try await expectSameFiles(shop, "refund-requests.csv", night: 0, status: 0)
   }
 
   /// 300 sales with orders, and five payments without orders.
@@ -183,7 +181,8 @@ import Testing
     let sales = (1...305).map { number -> [String: Any] in
       ["transactionId": "\(10_000 + number)", "purchaseDate": Self.start - Int64(number + 1) * Self.hour]
     }
-    let shop = try await NotifiedShop(transactions: sales, sendsNotifications: sendsNotifications)
+    let shop = try await SignedShop(
+      sales: sales, sendsNotifications: sendsNotifications, formats: "csv, html, xlsx")
     let metrics = shop.directory.file("night_audit.prom")
     try shop.configure("metrics:\n  textfile: \(metrics)")
     try await shop.execute(
@@ -195,169 +194,110 @@ import Testing
       INSERT INTO sales.deliveries (delivery_id, order_id, user_id, product_id, quantity, delivered_at)
       SELECT 'd-' || order_id, order_id, user_id, product_id, 1, created_at FROM sales.orders
       """)
-    let night = try await shop.night(0)
-    #expect(night.status == 0, "\(night.errors)")
-    let doctor = try await shop.nightAudit("doctor")
-    let status = try await shop.nightAudit("status")
-    let document =
-      try JSONSerialization.jsonObject(
-        with: Data(try await shop.nightAudit("status", "--json").output.utf8)) as? [String: Any]
-    let coverage: [String: Double]? = try shop.summary("feed_coverage", night: "2026-11-19")
-    let notChecked: [String: [String]]? = try shop.summary("not_checked", night: "2026-11-19")
+    let night = try await shop.night(0, exits: [0])
+    let summary = try shop.summary("2026-11-19")
+    let (doctor, status) = (try await shop.nightAudit("doctor"), try await shop.nightAudit("status"))
+    let document = try await shop.nightAudit("status", "--json").json()
     let gauge = try String(contentsOfFile: metrics, encoding: .utf8).split(separator: "\n").first {
       $0.hasPrefix("night_audit_feed_coverage")
     }
-    let sheet = try await Program(path: "/usr/bin/python3").run([
+    let sheet = try await Program.python.run([
       "-c",
       """
       import sys; from openpyxl import load_workbook
       for row in load_workbook(sys.argv[1])['Summary'].iter_rows(max_col=1, values_only=True): print(row[0] or '')
-      """, shop.directory.file("reports/2026-11-19/night-audit-2026-11-19.xlsx"),
+      """, shop.reports + "/2026-11-19/night-audit-2026-11-19.xlsx",
     ])
-    let page = String(decoding: try shop.file("report.html", night: "2026-11-19"), as: UTF8.self)
-    if sendsNotifications {
-      #expect(try findings(shop, night: "2026-11-19").count == 5)
-      #expect(coverage == ["game": 1] && document?["feed_coverage"] as? [String: Double] == ["game": 1])
-      #expect(notChecked == [:])
-      #expect(gauge == "night_audit_feed_coverage{app=\"game\"} 1.0")
-      #expect(doctor.output.contains("reported 305 of 305 known sales of game"), "\(doctor.output)")
-      #expect(status.output.contains("reported 305 of 305 known sales of game"), "\(status.output)")
-      for text in [sheet.output, page, night.output] { #expect(!text.contains("Not checked for game"), "\(text)") }
-      return
-    }
-    #expect(try findings(shop, night: "2026-11-19").isEmpty)
-    #expect(coverage == ["game": 0] && document?["feed_coverage"] as? [String: Double] == ["game": 0])
-    #expect(notChecked == ["game": ["orphan_payment", "unclaimed_redemption", "renewal_without_order"]])
-    #expect(gauge == "night_audit_feed_coverage{app=\"game\"} 0.0")
-    let sentence = "reported 0 of 300 known sales of game. Switch on App Store Server Notifications version 2"
-    for text in [sheet.output, page, night.output, doctor.output, status.output] {
+    let page = String(decoding: try shop.file("report.html", "2026-11-19"), as: UTF8.self)
+    let (coverage, unclaimed) = sendsNotifications ? (1.0, 5) : (0, 0)
+    for found in [summary, document] { #expect(found["feed_coverage"] as? [String: Double] == ["game": coverage]) }
+    #expect(gauge == "night_audit_feed_coverage{app=\"game\"} \(coverage)")
+    #expect(try findings(shop, night: "2026-11-19").count == unclaimed)
+    let notChecked = ["game": ["orphan_payment", "unclaimed_redemption", "renewal_without_order"]]
+    #expect(summary["not_checked"] as? [String: [String]] == (sendsNotifications ? [:] : notChecked))
+    let reports = [sheet.output, page, night.output]
+    for text in reports { #expect(text.contains("Not checked for game") != sendsNotifications, "\(text)") }
+    let sentence =
+      sendsNotifications
+      ? "reported 305 of 305 known sales of game"
+      : "reported 0 of 300 known sales of game. Switch on App Store Server Notifications version 2"
+    for text in [doctor.output, status.output] + (sendsNotifications ? [] : reports) {
       #expect(text.replacing("&#39;", with: "'").contains(sentence), "\(text)")
     }
-    for text in [sheet.output, page, night.output] { #expect(text.contains("Not checked for game"), "\(text)") }
-    // A repetition of the night gives the same summary.
-    let again = shop.directory.file("again")
-    #expect(try await shop.nightAudit("reconcile", "--as-of", NotifiedShop.asOf(0), "--out", again).status == 0)
-    #expect(
-      try Data(contentsOf: URL(fileURLWithPath: again + "/summary.json"))
-        == shop.file("summary.json", night: "2026-11-19"))
+    if !sendsNotifications { try await expectSameFiles(shop, "summary.json", night: 0, status: 0) }
   }
 
   @Test func missingNotificationsMakeTheNightIncomplete() async throws {
-    let shop = try await NotifiedShop(transactions: [
-      ["transactionId": "1001", "purchaseDate": Self.start - Self.day]
+    let subscription: [String: Any] = [
+      "type": "Auto-Renewable Subscription", "purchaseDate": Self.start - Self.day,
+      "expiresDate": Self.start + 30 * Self.day,
+    ]
+    // Apple announces a sale, an upgrade and a redeemed offer by different notifications.
+    let shop = try await SignedShop(sales: [
+      ["transactionId": "1001", "purchaseDate": Self.start - Self.day],
+      subscription.merging(["transactionId": "1002", "isUpgrade": true]) { $1 },
+      subscription.merging(["transactionId": "1003", "redeemsOffer": true, "offerType": 3]) { $1 },
     ])
     try await shop.control(
       "faults", #"{"force":[{"path":"/production/inApps/v1/notifications","httpStatus":503}]}"#)
-    let silent = try await shop.night(0, "--max-duration", "5s")
-    #expect(silent.status == 3, "\(silent.errors)")
-    let reasons: [String]? = try shop.summary("incomplete_reasons", night: "2026-11-19")
-    #expect(reasons?.count == 1 && reasons?.first?.contains("apple_error") == true, "\(reasons ?? [])")
-    let decided = try await shop.nightAudit(
-      "reconcile", "--as-of", NotifiedShop.asOf(0), "--out", shop.directory.file("again"))
-    #expect(decided.status == 3, "\(decided.errors)")
-    #expect(
-      try Data(contentsOf: URL(fileURLWithPath: shop.directory.file("again") + "/summary.json"))
-        == shop.file("summary.json", night: "2026-11-19"))
+    try await shop.night(0, "--max-duration", "2s", exits: [3])
+    let reasons = try reasons(shop, night: "2026-11-19")
+    #expect(reasons.count == 1 && reasons[0].contains("apple_error"), "\(reasons)")
+    try await expectSameFiles(shop, "summary.json", night: 0, status: 3)
 
     try await shop.control("faults", #"{"force":[]}"#)
-    let told = try await shop.night(0)
-    #expect(told.status == 0, "\(told.errors)")
-    #expect(try findings(shop, night: "2026-11-19") == ["orphan_payment 1001 "])
+    try await shop.night(0, exits: [0])
+    #expect(
+      try findings(shop, night: "2026-11-19") == [
+        "orphan_payment 1001 ", "orphan_payment 1002 ", "orphan_payment 1003 ",
+      ])
   }
 
   @Test func theSameNightRunTwiceGivesTheSameFindings() async throws {
-    let shop = try await NotifiedShop(transactions: [
+    let shop = try await SignedShop(sales: [
       ["transactionId": "1003", "purchaseDate": Self.start - Self.day, "customer": "c"],
       ["transactionId": "1007", "purchaseDate": Self.start - 60 * Self.day, "customer": "c"],
     ])
     try shop.configure("recheck:\n  refundWindow: 30d")
     for attempt in 1...2 {
-      let night = try await shop.night(0)
-      #expect(night.status == 0, "\(night.errors)")
+      try await shop.night(0, exits: [0])
       #expect(
         try findings(shop, night: "2026-11-19") == ["orphan_payment 1003 ", "orphan_payment 1007 "], "\(attempt)")
     }
     #expect(try shop.requests("/production/inApps/v2/history") < 4)
-  }
-
-  /// A re-check keeps its lease on the sweep of an app until it ends. A stopped process keeps its session, but does not
-  /// renew the lease.
-  @Test func aNightThatCouldNotSweepIsIncomplete() async throws {
-    let shop = try await NotifiedShop(transactions: [
-      ["transactionId": "1001", "purchaseDate": Self.start - 6 * Self.hour]
-    ])
-    let before = try await shop.nightAudit("recheck", "--as-of", "2026-11-20T02:50:00Z")
-    #expect(before.status == 0, "\(before.errors)")
-    let other = try await PostgresSession.connect(shop.conninfo, applicationName: "night-audit tests")
-    try await other.execute("SELECT pg_advisory_lock(1852401514, number::int) FROM night_audit.sweepers")
-    try await other.execute("UPDATE night_audit.sweepers SET leased_until = clock_timestamp() + interval '1 hour'")
-    let night = try await shop.night(0, "--max-duration", "3s")
-    #expect(night.status == 3, "\(night)")
-    #expect(night.errors.contains("another process sweeps this app: waiting"), "\(night.errors)")
-    let reasons: [String]? = try shop.summary("incomplete_reasons", night: "2026-11-19")
-    #expect(reasons?.count == 1 && reasons?.first?.contains("not swept") == true, "\(reasons ?? [])")
-    try await other.execute("UPDATE night_audit.sweepers SET leased_until = clock_timestamp() - interval '1 second'")
-    let again = try await shop.night(0)
-    #expect(again.status == 0 && !again.errors.contains("another process sweeps"), "\(again)")
-    await other.close()
-  }
-
-  /// Apple answers again once the first sweep has ended.
-  @Test func aSweepIsTriedAgainWhileTheNightHasTime() async throws {
-    let shop = try await NotifiedShop(transactions: [
-      ["transactionId": "1001", "purchaseDate": Self.start - Self.day],
-      ["transactionId": "1002", "purchaseDate": Self.start - Self.day],
-    ])
-    try await shop.sell("o1", naming: "1001", at: Self.start - Self.day)
-    try await shop.control(
-      "faults", #"{"force":[{"path":"/production/inApps/v1/notifications","httpStatus":503}]}"#)
-    let arguments = ["run", "--as-of", NotifiedShop.asOf(0), "--max-duration", "20s"]
-    let night = try Program.nightAudit.start(arguments + ["--config", shop.directory.file("night-audit.yaml")])
-    while night.process.isRunning, try shop.requests("/production/inApps/v1/transactions") == 0 { await pause() }
-    try await shop.control("faults", #"{"force":[]}"#)
-    let result = await night.finish()
-    #expect(result.status == 0, "\(result)")
-    #expect(try findings(shop, night: "2026-11-19") == ["orphan_payment 1002 "])
+    // A sweep between nights passes verification.
+    try await shop.nightAudit("recheck", "--as-of", SignedShop.asOf(1), exits: [0])
+    for command in ["verify", "rebuild"] { try await shop.nightAudit(command, exits: [0]) }
   }
 
   /// A re-check writes no report, so the next night lists the notifications that the re-check skipped.
   @Test func skippedNotificationsAreReportedByTheNextNight() async throws {
-    let shop = try await NotifiedShop(transactions: [
+    let shop = try await SignedShop(sales: [
       [
         "transactionId": "1001", "purchaseDate": Self.start - 200 * Self.day,
         "revocationDate": Self.start + 6 * Self.hour,
       ]
     ])
-    let first = try await shop.night(0)
-    #expect(first.status == 0, "\(first.errors)")
+    try await shop.night(0, exits: [0])
     // A notification of another app is not believed; then a gap longer than Apple's history.
-    let file = shop.directory.file("night-audit.yaml")
-    let configuration = try String(contentsOfFile: file, encoding: .utf8)
-    try configuration.replacing("issuerId: issuer", with: "issuerId: issuer\n    appAppleId: 5").write(
-      toFile: file, atomically: true, encoding: .utf8)
+    try shop.configure { $0.replacing("keyId: 2X9R4HXF34", with: "keyId: 2X9R4HXF34\n    appAppleId: 5") }
     try await shop.execute(
       "UPDATE night_audit.sweeps SET swept_until = swept_until - interval '300 days' WHERE notification_type = 'EXPIRED'"
     )
-    try await shop.setClock(1)
-    let between = Date(timeIntervalSince1970: Double((Self.start + 12 * Self.hour) / 1_000)).ISO8601Format()
-    let recheck = try await shop.nightAudit("recheck", "--as-of", between)
-    #expect(recheck.status == 3, "\(recheck.errors)")
-    try configuration.write(toFile: file, atomically: true, encoding: .utf8)
+    try await shop.setClock(SignedShop.asOf(1))
+    try await shop.nightAudit("recheck", "--as-of", SignedShop.text(Self.start + 12 * Self.hour), exits: [3])
+    try shop.configure("")
 
     let reason =
       "Apple's notifications of game were not read up to this night (REFUND: not_believed, EXPIRED: out_of_reach)."
     for attempt in 1...2 {
-      let second = try await shop.night(1)
-      #expect(second.status == 3, "\(attempt): \(second.errors)")
-      let reasons: [String]? = try shop.summary("incomplete_reasons", night: "2026-11-20")
-      #expect(reasons == [reason], "\(attempt)")
+      try await shop.night(1, exits: [3])
+      #expect(try reasons(shop, night: "2026-11-20") == [reason], "\(attempt)")
     }
-    let third = try await shop.night(2)
-    #expect(third.status == 0, "\(third.errors)")
+    try await shop.night(2, exits: [0])
 
     // A change that hides skipped notifications is reported, and their windows are read again.
-    let sound = try await shop.nightAudit("verify")
-    #expect(sound.status == 0, "\(sound)")
+    try await shop.nightAudit("verify", exits: [0])
     for (change, said, isRestored) in [
       ("DELETE FROM night_audit.sweep_gaps", "the sweep of EXPIRED of com.example.game is not as a run left it", false),
       ("DELETE FROM night_audit.disbelieved_notifications", "the sweep of REFUND of com.example.game is not", false),
@@ -386,47 +326,30 @@ import Testing
       let repaired = try await shop.nightAudit("rebuild", "--write")
       #expect(repaired.status == (isRestored ? 0 : 70), "\(change): \(repaired)")
       #expect(repaired.output.contains("run night-audit recheck") != isRestored, "\(change): \(repaired)")
-      let mended = try await shop.nightAudit("verify")
-      #expect(mended.status == 0, "\(change): \(mended)")
+      try await shop.nightAudit("verify", exits: [0])
     }
   }
 
   @Test func manualReportsMentionSkippedNotifications() async throws {
-    let shop = try await NotifiedShop(transactions: [])
-    for (number, status) in [(Int64(0), Int32(0)), (1, 3), (2, 0)] {
+    let shop = try await SignedShop(sales: [])
+    for (number, status) in [(0, 0), (1, 3), (2, 0)] as [(Int64, Int32)] {
       if number == 1 {
         try await shop.execute("UPDATE night_audit.sweeps SET swept_until = swept_until - interval '300 days'")
       }
-      let report = try await shop.night(number, "--out", shop.directory.file("report\(number)"))
-      #expect(report.status == status, "\(number): \(report.errors)")
+      try await shop.night(number, "--out", shop.directory.file("report\(number)"), exits: [status])
     }
   }
 
-  @Test func salesThatAppleAnnouncesAsUpgradeOrOfferAreSeen() async throws {
-    let subscription: [String: Any] = [
-      "type": "Auto-Renewable Subscription", "purchaseDate": Self.start - Self.day,
-      "expiresDate": Self.start + 30 * Self.day,
-    ]
-    let shop = try await NotifiedShop(transactions: [
-      subscription.merging(["transactionId": "1001", "isUpgrade": true]) { $1 },
-      subscription.merging(["transactionId": "1002", "redeemsOffer": true, "offerType": 3]) { $1 },
-    ])
-    let night = try await shop.night(0)
-    #expect(night.status == 0, "\(night.errors)")
-    #expect(try findings(shop, night: "2026-11-19") == ["orphan_payment 1001 ", "orphan_payment 1002 "])
-  }
-
   /// A deleted slice would never be read, so the repair reads its window again.
-  @Test(arguments: [false, true]) func aKilledSweepResumes(isSliceRemoved: Bool) async throws {
-    let shop = try await NotifiedShop(
-      transactions: (0..<200).map { number in
+  @Test func aKilledSweepResumes() async throws {
+    let shop = try await SignedShop(
+      sales: (0..<200).map { number in
         [
           "transactionId": "\(1_000 + number)", "purchaseDate": Self.start - 200 * Self.day,
           "revocationDate": Self.start - 8 * Self.day + Int64(number) * 60_000,
         ]
       }, latency: "20ms")
-    let arguments = ["recheck", "--as-of", NotifiedShop.asOf(0), "--config", shop.directory.file("night-audit.yaml")]
-    let running = try Program.nightAudit.start(arguments)
+    let running = try shop.start("recheck", "--as-of", SignedShop.asOf(0))
     while running.process.isRunning, try await shop.value("SELECT count(*) >= 100 FROM night_audit.evidence") != "true"
     {
       await pause()
@@ -435,107 +358,38 @@ import Testing
     _ = await running.finish()
     let stored = try #require(Int(try await shop.value("SELECT count(*) FROM night_audit.evidence")))
     #expect(stored < 200)
-    if isSliceRemoved {
-      try await shop.execute("DELETE FROM night_audit.sweep_slices WHERE notification_type = 'REFUND'")
-      let found = try await shop.nightAudit("verify")
-      #expect(found.status == 70 && found.output.contains("the sweep of REFUND of com.example.game is not"), "\(found)")
-      let mended = try await shop.nightAudit("rebuild", "--write")
-      #expect(mended.status == 70 && mended.output.contains("run night-audit recheck"), "\(mended)")
-    }
-    let result = try await shop.nightAudit("recheck", "--as-of", NotifiedShop.asOf(0))
-    #expect(result.status == 0, "\(result.errors)")
+    try await shop.execute("DELETE FROM night_audit.sweep_slices WHERE notification_type = 'REFUND'")
+    try await shop.nightAudit("verify", exits: [70], says: "the sweep of REFUND of com.example.game is not")
+    try await shop.nightAudit("rebuild", "--write", exits: [70], says: "run night-audit recheck")
+    try await shop.nightAudit("recheck", "--as-of", SignedShop.asOf(0), exits: [0])
     let notified = "SELECT count(*) FROM night_audit.evidence WHERE channel = 'notification'"
     #expect(try await shop.value(notified) == "200")
-    // Ten pages of refunds and one of each other type; pages in progress are requested at most twice.
-    if isSliceRemoved { return }
-    #expect(try shop.requests("/production/inApps/v1/notifications") <= Self.sweptTypes + 10)
   }
 
   @Test func onlyUnfilteredNightsSweep() async throws {
-    let shop = try await NotifiedShop(transactions: [])
+    let shop = try await SignedShop(sales: [])
     try await shop.sell("o1", naming: "1001", at: Self.start - Self.day)
     for arguments in [["--dry-run"], ["--offline"], ["--order", "o9"], ["--user", "u9"], ["--app", "game"]] {
-      _ = try await Program.nightAudit.run(
-        ["run", "--as-of", NotifiedShop.asOf(0), "--config", shop.directory.file("night-audit.yaml")] + arguments)
+      try await shop.nightAudit("run", "--as-of", SignedShop.asOf(0), more: arguments)
       #expect(try shop.requests("/production/inApps/v1/notifications") == 0, "\(arguments)")
       #expect(try await shop.value("SELECT count(*) FROM night_audit.sweeps") == "0", "\(arguments)")
     }
-    let result = try await shop.nightAudit("recheck", "--as-of", NotifiedShop.asOf(0))
+    let result = try await shop.nightAudit("recheck", "--as-of", SignedShop.asOf(0))
     #expect(result.errors.contains("swept") && result.output.contains("0 notifications swept"), "\(result)")
     #expect(try shop.requests("/production/inApps/v1/notifications") == Self.sweptTypes)
   }
 
-  @Test func aSweepBetweenNightsPassesVerification() async throws {
-    let shop = try await NotifiedShop(transactions: [
-      ["transactionId": "1001", "purchaseDate": Self.start - Self.day]
-    ])
-    #expect(try await shop.night(0).status == 0)
-    let recheck = try await shop.nightAudit("recheck", "--as-of", NotifiedShop.asOf(1))
-    #expect(recheck.status == 0, "\(recheck.errors)")
-    for command in ["verify", "rebuild"] {
-      let proven = try await shop.nightAudit(command)
-      #expect(proven.status == 0, "\(proven.output)\(proven.errors)")
-    }
-  }
-
   @Test func aKeyThatAppleRefusesEndsTheSweepOfItsAppOnly() async throws {
-    let shop = try await NotifiedShop(
-      transactions: [["transactionId": "1001", "purchaseDate": Self.start - Self.day]], apps: ["game", "other"],
-      faulty: "other")
-    let night = try await shop.night(0)
-    #expect(night.status == 78, "\(night.errors)")
+    let other = SignedShop.App(name: "other", bundleId: "com.example.other", isKeyRevoked: true)
+    let shop = try await SignedShop(
+      sales: [["transactionId": "1001", "purchaseDate": Self.start - Self.day]], apps: [SignedShop.game, other])
+    let night = try await shop.night(0, exits: [78])
     #expect(night.errors.contains("HTTP 401"), "\(night.errors)")
     #expect(try findings(shop, night: "2026-11-19") == ["orphan_payment 1001 "])
     #expect(
       try await shop.value("SELECT string_agg(DISTINCT bundle_id, ',') FROM night_audit.sweeps WHERE reason IS NULL")
         == "com.example.game")
     try await shop.execute("DELETE FROM night_audit.asking_faults")
-    let altered = try await shop.nightAudit("verify")
-    #expect(altered.status == 70 && altered.output.contains("the faults of the night of as-of"), "\(altered)")
-  }
-
-  /// The cost of a night depends on changes, not on stored rows.
-  @Test func fiveHundredRefundsAmongTenThousandCostAtMostAHundredCalls() async throws {
-    let refunded = (1...500).map { number in
-      [
-        "transactionId": "\(number * 20)", "purchaseDate": Self.start - 60 * Self.day,
-        "revocationDate": Self.start + Int64(number) * 60_000,
-      ] as [String: Any]
-    }
-    let shop = try await NotifiedShop(transactions: refunded)
-    try await shop.execute(
-      """
-      INSERT INTO sales.orders (order_id, user_id, product_id, quantity, amount, currency, status, transaction_id,
-        created_at, verified_at, updated_at)
-      SELECT 'o' || n, 'u' || n, 'gems.100', 1, 1.99, 'USD', 'verified', n::text, t, t, t
-      FROM generate_series(1, 10000) n, to_timestamp(\((Self.start - 60 * Self.day) / 1_000)) t;
-      INSERT INTO sales.receipts (receipt_id, order_id, user_id, payload, status, received_at)
-      SELECT 'r' || n, 'o' || n, 'u' || n, 'eyJ', 'verified', to_timestamp(\((Self.start - 60 * Self.day) / 1_000))
-      FROM generate_series(1, 10000) n;
-      INSERT INTO night_audit.receipt_checks (subject_kind, subject_id, order_id, received_at, outcome, answered_at,
-        last_attempt, attempts, brought_count, is_urgent, payload_kind, channel, environment)
-      SELECT 'receipt', receipt_id, order_id, received_at, 'verified', to_timestamp(\(Self.start / 1_000)),
-        to_timestamp(\(Self.start / 1_000)), 1, 1, false, 'app', 'serverApi', 'Production' FROM sales.receipts;
-      INSERT INTO night_audit.evidence (run_id, as_of, channel, signed_at, environment, transaction_id, bundle_id,
-        product_id, purchased_at, tells_revocation, tells_account_token)
-      SELECT gen_random_uuid(), to_timestamp(\(Self.start / 1_000)), 'serverApi', to_timestamp(\(Self.start / 1_000)),
-        'Production', n::text, 'com.example.game', 'gems.100',
-        to_timestamp(\((Self.start - 60 * Self.day) / 1_000)), true, true FROM generate_series(1, 10000) n;
-      INSERT INTO night_audit.transactions (environment, transaction_id, bundle_id, product_id, purchased_at,
-        revocation_told_at, tells_account_token, is_contradictory, channel, signed_at, checked_at)
-      SELECT environment, transaction_id, bundle_id, product_id, purchased_at, signed_at, true, false,
-        channel, signed_at, as_of FROM night_audit.evidence;
-      INSERT INTO night_audit.sweeps (bundle_id, environment, notification_type, swept_until, last_attempt)
-      SELECT 'com.example.game', 'Production', type, to_timestamp(\(Self.start / 1_000)), to_timestamp(\(Self.start / 1_000))
-      FROM unnest(ARRAY['REFUND', 'REFUND_REVERSED', 'REVOKE', 'ONE_TIME_CHARGE', 'DID_RENEW', 'SUBSCRIBED']) type;
-      ANALYZE;
-      """)
-    try await shop.setClock(1)
-    let result = try await shop.nightAudit("recheck", "--as-of", NotifiedShop.asOf(1))
-    #expect(result.status == 0, "\(result.errors)")
-    #expect(
-      try await shop.value("SELECT count(*) FROM night_audit.transactions WHERE revoked_at IS NOT NULL") == "500")
-    #expect(try shop.requests("/production/inApps/v1/notifications") == 25 + Self.sweptTypes - 1)
-    #expect(try shop.requests() <= 100)
+    try await shop.nightAudit("verify", exits: [70], says: "the faults of the night of as-of")
   }
 }
