@@ -6,57 +6,28 @@ import Testing
 @Suite struct ChatTests {
   private static let script = Repository.root.appending(path: "cron/night-audit-chat").path
 
-  private static let hook = #"""
-    import http.server, os, sys
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_POST(self):
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            with open(f"{sys.argv[1]}/{len(os.listdir(sys.argv[1]))}", "wb") as file:
-                file.write(body)
-            self.send_response(int(self.path.rsplit("/", 1)[1]))
-            self.send_header("Location", "http://127.0.0.1:1/")
-            self.end_headers()
-        def log_message(self, *arguments):
-            pass
-    server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
-    with open(sys.argv[2] + ".new", "w") as file:
-        file.write(str(server.server_port))
-    os.rename(sys.argv[2] + ".new", sys.argv[2])
-    server.serve_forever()
-    """#
-
   private func posted(_ hook: Receiver) throws -> [[String: Any]] {
-    try FileManager.default.contentsOfDirectory(atPath: hook.got).sorted().map { name in
-      let data = try Data(contentsOf: URL(filePath: "\(hook.got)/\(name)"))
-      return try #require(try JSONSerialization.jsonObject(with: data) as? [String: Any])
+    try hook.posts().map { post in
+      try #require(try JSONSerialization.jsonObject(with: Data(post.body.utf8)) as? [String: Any])
     }
-  }
-
-  private func address(_ url: String, in directory: TemporaryDirectory, mode: Int = 0o600) throws -> String {
-    let file = directory.file("chat-url")
-    try url.write(toFile: file, atomically: true, encoding: .utf8)
-    try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: file)
-    return file
   }
 
   @Test func onlyNightsWithChangesAreSentToChat() async throws {
     let shop = try await Rehearsal.sampleShop()
-    let hook = try await Receiver(Self.hook, python: "/usr/bin/python3")
-    let file = try address("http://127.0.0.1:\(hook.port)/secret-path/200\n", in: shop.directory)
+    let hook = try await Receiver.http()
+    let file = try shop.directory.write("http://127.0.0.1:\(hook.port)/secret-path/200\n", "chat-url")
     try await shop.execute("TRUNCATE sales.orders, sales.receipts, sales.deliveries")
-    let yaml =
-      try shop.configuration() + """
-
-          deliver: [chat]
-        deliver:
-          chat:
-            command: [\(Self.script), --url-file, \(file), --link, "https://reports.example.com/all/"]
-            attempts: 1
-        """
-    try yaml.write(toFile: shop.directory.file("night-audit.yaml"), atomically: true, encoding: .utf8)
+    try shop.configure(
+      """
+        deliver: [chat]
+      deliver:
+        chat:
+          command: [\(Self.script), --url-file, \(file), --link, "https://reports.example.com/all/"]
+          attempts: 1
+      """)
     func night(_ day: Int) async throws {
-      let result = try await shop.nightAudit("run", "--as-of", "2026-11-\(day)T03:00:00Z", "--accept")
-      #expect(result.status == 0 && result.output.contains("Sent to chat"), "\(result.output)\(result.errors)")
+      let result = try await shop.nightAudit(
+        "run", "--as-of", "2026-11-\(day)T03:00:00Z", "--accept", exits: [0], says: "Sent to chat")
       #expect(!(result.output + result.errors).contains("secret-path"))
     }
     try await night(20)
@@ -96,13 +67,13 @@ import Testing
 
   @Test func chatErrorsAreOneLineWithoutTheURL() async throws {
     let directory = try TemporaryDirectory()
-    let hook = try await Receiver(Self.hook, python: "/usr/bin/python3")
+    let hook = try await Receiver.http()
     let summary = """
       {"complete": false, "incomplete_reasons": ["x"], "period": {"since": "2026-11-19", "until": "2026-11-19"},
        "findings": {"closing": 0, "new": 0, "closed": 0, "at_stake": {}, "at_stake_unknown": 0},
        "changes": {"counts": {}, "first": []}}
       """
-    try summary.write(toFile: directory.file("summary.json"), atomically: true, encoding: .utf8)
+    try directory.write(summary, "summary.json")
     for (url, mode, says) in [
       ("http://127.0.0.1:\(hook.port)/secret/500", 0o600, "the webhook answered with status 500"),
       ("http://127.0.0.1:\(hook.port)/secret/302", 0o600, "the webhook answered with status 302"),
@@ -111,7 +82,7 @@ import Testing
       ("https://example.com/secret", 0o644, "can be read by others; chmod 600 it"),
     ] {
       let result = try await Program(path: Self.script).run([
-        "--url-file", try address(url, in: directory, mode: mode), directory.url.path,
+        "--url-file", try directory.write(url, "chat-url", mode: mode), directory.url.path,
       ])
       #expect(result.status == 1 && result.errors.contains(says), "\(url): \(result.errors)")
       #expect(!result.errors.contains("/secret") && result.errors.split(separator: "\n").count == 1, "\(result.errors)")
