@@ -69,7 +69,7 @@ import Testing
   @Test("no line of an example is wrapped on a terminal of 80 columns")
   func examplesAreNotWrapped() async throws {
     let dump = try await Program.nightAudit.run(["--experimental-dump-help"])
-    let document = try #require(try JSONSerialization.jsonObject(with: Data(dump.output.utf8)) as? [String: Any])
+    let document = try dump.json()
     var examples = 0
     func examine(_ command: [String: Any]) {
       let name = command["commandName"] as? String ?? ""

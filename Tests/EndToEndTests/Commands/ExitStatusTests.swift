@@ -4,6 +4,17 @@ import Testing
 import TestSupport
 
 @Suite struct ExitStatusTests {
+  private static let app = "app: {game: {bundleId: com.example.game}}"
+
+  private func run(
+    _ arguments: [String], configuration: String = app, database: String, _ environment: [String: String] = [:]
+  ) async throws -> Program.Result {
+    let directory = try TemporaryDirectory()
+    let options = arguments == ["frobnicate"] ? [] : ["--config", try directory.write(configuration, "config.yaml")]
+    return try await Program.nightAudit.run(
+      arguments + options, environment: ["NIGHT_AUDIT_DATABASE_URL": database].merging(environment) { $1 })
+  }
+
   @Test(arguments: [
     ["run", "--dat", "2026-11-19"], ["run", "--date", "2026-02-30"],
     ["run", "--date", "2026-11-19", "--since", "2026-11-01"],
@@ -13,26 +24,19 @@ import TestSupport
     ["run", "--since", "2026-11-02", "--until", "2026-11-01"],
   ])
   func usageIs64(_ arguments: [String]) async throws {
-    let directory = try TemporaryDirectory()
-    let file = directory.file("config.yaml")
-    try "app: {game: {bundleId: com.example.game}}".write(toFile: file, atomically: true, encoding: .utf8)
-    let options = arguments[0] == "run" ? ["--config", file] : []
-    let result = try await Program.nightAudit.run(arguments + options)
-    #expect(result.status == 64, "\(result.errors)")
+    #expect(try await run(arguments, database: "host=/nonexistent").status == 64)
   }
 
   /// The results of a run with a future as-of would remain the newest ones until that instant.
   @Test func aFutureAsOfExitsWith64ForWritingCommands() async throws {
     let shop = try await Rehearsal.sampleShop()
     let out = shop.directory.file("out")
-    let text = try String(contentsOfFile: shop.directory.file("night-audit.yaml"), encoding: .utf8)
     try FileManager.default.createDirectory(atPath: out + "-files", withIntermediateDirectories: true)
-    try (text + "\ntieOut:\n  folder: \(out)-files\n")
-      .write(toFile: shop.directory.file("night-audit.yaml"), atomically: true, encoding: .utf8)
+    try shop.configure("tieOut:\n  folder: \(out)-files\n")
     for arguments in [["run"], ["recheck"], ["reconcile", "--out", out], ["tie-out"]] {
-      let result = try await shop.nightAudit(
-        more: arguments + ["--as-of", "2036-11-20T03:00:00Z"], environment: ["NIGHT_AUDIT_AUDIT_CLOCK_SKEW": "5m"])
-      #expect(result.status == 64 && result.errors.contains("2036-11-20T03:00:00Z is in the future"), "\(result)")
+      try await shop.nightAudit(
+        more: arguments + ["--as-of", "2036-11-20T03:00:00Z"], environment: ["NIGHT_AUDIT_AUDIT_CLOCK_SKEW": "5m"],
+        exits: [64], says: "2036-11-20T03:00:00Z is in the future")
     }
     #expect(!FileManager.default.fileExists(atPath: out) && !FileManager.default.fileExists(atPath: shop.reports))
     #expect(try await shop.value("SELECT count(*) FROM night_audit.runs") == "0")
@@ -40,86 +44,49 @@ import TestSupport
   }
 
   @Test(arguments: [
-    ("app: {game: {bundleId: com.example.game}}\nreport: {timeZone: Mars/Olympus}", "report.timeZone"),
-    ("app: {game: {bundleId: com.example.game}}\nrecheck: {staleAfter: soon}", "recheck.staleAfter"),
-    ("app: {game: {bundleId: com.example.game}}\naudit: {lookbak: 1d}", "audit.lookback"),
+    ("\(app)\nreport: {timeZone: Mars/Olympus}", "report.timeZone"),
+    ("\(app)\nrecheck: {staleAfter: soon}", "recheck.staleAfter"),
+    ("\(app)\naudit: {lookbak: 1d}", "audit.lookback"),
     ("app: {game: {}}", "app.app.bundleId"), ("app: [", "config.yaml"), ("- a\n- b", "config.yaml"),
     ("app: {game: {bundleId: com.example.game, sharedSecretFile: /nonexistent/secret}}", "sharedSecretFile"),
     (
-      "app: {game: {bundleId: com.example.game}}\nappstore: {channel: verifyReceipt, verifyReceiptUrl: 'http://example.com/x'}",
+      "\(app)\nappstore: {channel: verifyReceipt, verifyReceiptUrl: 'http://example.com/x'}",
       "appstore.verifyReceiptUrl"
     ),
     (
       """
-      app: {game: {bundleId: com.example.game}}
+      \(app)
       report: {deliver: [post]}
       deliver: {post: {url: 'https://example.com/x', user: u, passwordFile: /nonexistent/secret}}
       """, "deliver.post.passwordFile"
     ),
     ("app: {a: {bundleId: x}, b: {bundleId: y}}", "appstore.apps"),
-    ("app: {game: {bundleId: com.example.game}}\nappstore: {channel: serverApi}", "appstore.channel"),
+    ("\(app)\nappstore: {channel: serverApi}", "appstore.channel"),
   ])
   func brokenConfigurationIs78(_ yaml: String, _ key: String) async throws {
-    let directory = try TemporaryDirectory()
-    let file = directory.file("config.yaml")
-    try yaml.write(toFile: file, atomically: true, encoding: .utf8)
-    let conninfo = try await PrivatePostgres.shared().createDatabase()
-    let result = try await Program.nightAudit.run(
-      ["run", "--config", file], environment: ["NIGHT_AUDIT_DATABASE_URL": conninfo])
-    #expect(result.status == 78, "\(result.errors)")
-    #expect(result.errors.contains(key), "\(result.errors)")
+    let database = try await PrivatePostgres.shared().conninfo(database: "postgres")
+    let result = try await run(["run"], configuration: yaml, database: database)
+    #expect(result.status == 78 && result.errors.contains(key), "\(result.errors)")
   }
 
-  @Test func anUnreachableDatabaseIs69() async throws {
-    let directory = try TemporaryDirectory()
-    let file = directory.file("config.yaml")
-    try "app: {game: {bundleId: com.example.game}}".write(toFile: file, atomically: true, encoding: .utf8)
-    let result = try await Program.nightAudit.run(
-      ["run", "--config", file], environment: ["NIGHT_AUDIT_DATABASE_URL": "host=\(directory.url.path) dbname=x"])
-    #expect(result.status == 69, "\(result.errors)")
-    #expect(result.errors.contains("night-audit:"))
-  }
-
-  @Test func aDatabaseThatTheServerDoesNotHaveIs78() async throws {
-    let directory = try TemporaryDirectory()
-    let file = directory.file("config.yaml")
-    try "app: {game: {bundleId: com.example.game}}".write(toFile: file, atomically: true, encoding: .utf8)
-    let conninfo = try await PrivatePostgres.shared().conninfo(database: "absent")
-    let result = try await Program.nightAudit.run(
-      ["run", "--config", file], environment: ["NIGHT_AUDIT_DATABASE_URL": conninfo])
-    #expect(result.status == 78 && result.errors.contains("check dbname"), "\(result)")
-  }
-
-  @Test func aMissingSchemaIs78AndNamesInit() async throws {
-    let directory = try TemporaryDirectory()
-    let file = directory.file("config.yaml")
-    try "app: {game: {bundleId: com.example.game}}".write(toFile: file, atomically: true, encoding: .utf8)
-    let conninfo = try await PrivatePostgres.shared().createDatabase()
-    let result = try await Program.nightAudit.run(
-      ["reconcile", "--config", file], environment: ["NIGHT_AUDIT_DATABASE_URL": conninfo])
-    #expect(result.status == 78)
-    #expect(result.errors.contains("night-audit init"), "\(result.errors)")
+  @Test func aDatabaseThatCannotBeUsedIs69Or78() async throws {
+    let cluster = try await PrivatePostgres.shared()
+    for (command, database, status, says) in [
+      ("run", "host=/nonexistent dbname=x", 69, "night-audit:"),
+      ("run", cluster.conninfo(database: "absent"), 78, "check dbname"),
+      ("reconcile", try await cluster.createDatabase(), 78, "night-audit init"),
+    ] as [(String, String, Int32, String)] {
+      let result = try await run([command], database: database)
+      #expect(result.status == status && result.errors.contains(says), "\(result)")
+    }
   }
 
   @Test func reportsThatCannotBeWrittenAre73() async throws {
     let shop = try await Rehearsal.sampleShop()
     // A file in place of the directory stops even root.
     try "".write(toFile: shop.reports, atomically: true, encoding: .utf8)
-    let result = try await shop.nightAudit("run", "--as-of", Rehearsal.asOf)
-    #expect(result.status == 73, "\(result.errors)")
+    let result = try await shop.nightAudit("run", "--as-of", Rehearsal.asOf, exits: [73])
     #expect(result.errors.contains(shop.reports))
-  }
-
-  @Test func aSecondRunIs75() async throws {
-    let shop = try await Rehearsal.sampleShop()
-    let holder = try await PostgresSession.connect(
-      DatabaseRole.superuser.conninfo(shop.conninfo), applicationName: "night-audit tests")
-    let locked = try await holder.execute("SELECT pg_try_advisory_lock(1852401512, 3)").single().bool(0)
-    #expect(locked)
-    let result = try await shop.nightAudit("run", "--as-of", Rehearsal.asOf)
-    #expect(result.status == 75, "\(result.errors)")
-    #expect(!FileManager.default.fileExists(atPath: shop.reports))
-    await holder.close()
   }
 
   @Test(arguments: [(SIGINT, Int32(130)), (SIGTERM, Int32(143)), (SIGHUP, Int32(143))])
@@ -147,22 +114,19 @@ import TestSupport
       told.contains("failed, exit status \(status)\n               - the log of run \(run) says why\n"), "\(told)")
     #expect(
       try await shop.value("SELECT count(*) > 0 FROM night_audit.receipt_checks WHERE worker IS NOT NULL") == "true")
-    let next = try await shop.nightAudit("recheck", "--as-of", Rehearsal.asOf)
-    #expect([0, 3].contains(next.status), "\(next)")
+    try await shop.nightAudit("recheck", "--as-of", Rehearsal.asOf, exits: [0, 3])
     #expect(try await shop.value("SELECT count(*) FROM night_audit.receipt_checks WHERE worker IS NOT NULL") == "0")
   }
 
   @Test func aWrongSharedSecretIs78WithReportsAndNoVerdicts() async throws {
     let shop = try await Rehearsal.sampleShop()
     try "wrong".write(toFile: shop.directory.file("shop") + "/shared-secret", atomically: true, encoding: .utf8)
-    let result = try await shop.nightAudit("run", "--as-of", Rehearsal.asOf)
-    #expect(result.status == 78, "\(result.errors)")
+    let result = try await shop.nightAudit("run", "--as-of", Rehearsal.asOf, exits: [78])
     #expect(result.errors.contains("21004"))
-    let summary = try shop.files(shop.reports + "/2026-11-19")["summary.json"]
+    let summary = try shop.files("2026-11-19")["summary.json"]
     #expect(summary != nil)
     let again = shop.directory.file("again")
-    let reconciled = try await shop.nightAudit("reconcile", "--as-of", Rehearsal.asOf, "--out", again)
-    #expect(reconciled.status == 78, "\(reconciled.errors)")
+    try await shop.nightAudit("reconcile", "--as-of", Rehearsal.asOf, "--out", again, exits: [78])
     #expect(try shop.files(again)["summary.json"] == summary)
     #expect(
       try await shop.value(
@@ -173,36 +137,26 @@ import TestSupport
   }
 
   @Test func initIsSafeTwiceAtOnceAndAgain() async throws {
-    let directory = try TemporaryDirectory()
-    let file = directory.file("config.yaml")
-    try "app: {game: {bundleId: com.example.game}}".write(toFile: file, atomically: true, encoding: .utf8)
-    let conninfo = try await PrivatePostgres.shared().createDatabase()
-    let environment = ["NIGHT_AUDIT_DATABASE_URL": conninfo]
+    let database = try await PrivatePostgres.shared().createDatabase()
     try await withThrowingTaskGroup(of: Program.Result.self) { group in
-      for _ in 0..<4 {
-        group.addTask {
-          try await Program.nightAudit.run(["init", "--with-sales-schema", "--config", file], environment: environment)
-        }
-      }
+      for _ in 0..<4 { group.addTask { try await run(["init", "--with-sales-schema"], database: database) } }
       for try await result in group { #expect(result.status == 0, "\(result.errors)") }
     }
-    let again = try await Program.nightAudit.run(["init", "--config", file], environment: environment)
-    #expect(again.status == 0)
-    #expect(again.output.contains("up to date"))
+    let again = try await run(["init"], database: database)
+    #expect(again.status == 0 && again.output.contains("up to date"), "\(again)")
     // With `database.salesUrl`, init creates nothing in the shop's store, and no command reads a sales schema here.
-    let elsewhere = try await Program.nightAudit.run(
-      ["init", "--with-sales-schema", "--config", file],
-      environment: environment.merging(["NIGHT_AUDIT_DATABASE_SALES_URL": conninfo]) { $1 })
+    let elsewhere = try await run(
+      ["init", "--with-sales-schema"], database: database, ["NIGHT_AUDIT_DATABASE_SALES_URL": database])
     #expect(elsewhere.status == 78 && elsewhere.errors.contains("database.salesUrl"), "\(elsewhere)")
-    let doctor = try await Program.nightAudit.run(
-      ["doctor", "--config", file],
-      environment: environment.merging([
-        "NIGHT_AUDIT_REPORT_DIRECTORY": directory.file("reports"),
-        "NIGHT_AUDIT_APPSTORE_CHANNEL": "verifyReceipt",
-        "NIGHT_AUDIT_APPSTORE_ROOT_CERTIFICATES": directory.file("none"),
+    let place = try TemporaryDirectory()
+    let doctor = try await run(
+      ["doctor"], database: database,
+      [
+        "NIGHT_AUDIT_REPORT_DIRECTORY": place.file("reports"), "NIGHT_AUDIT_APPSTORE_CHANNEL": "verifyReceipt",
+        "NIGHT_AUDIT_APPSTORE_ROOT_CERTIFICATES": place.file("none"),
         // As Kubernetes sets it for a service of that name.
         "NIGHT_AUDIT_PORT": "tcp://10.0.0.1:80",
-      ]) { $1 })
+      ])
     #expect(doctor.status == 0 && doctor.output.contains("NIGHT_AUDIT_PORT"), "\(doctor.output)")
   }
 }

@@ -6,36 +6,47 @@ import Testing
   private static let nights = ["2026-11-18T03:00:00Z", "2026-11-19T03:00:00Z", "2026-11-20T03:00:00Z"]
 
   private func night(_ shop: Rehearsal, _ asOf: String, _ more: String...) async throws {
-    let result = try await shop.nightAudit("run", "--quiet", "--as-of", asOf, more: more)
-    #expect([0, 3].contains(result.status), "\(result.errors)")
-  }
-
-  private func json(_ result: Program.Result) throws -> Any {
-    #expect(result.status == 0, "\(result.errors)")
-    return try JSONSerialization.jsonObject(with: Data(result.output.utf8))
+    try await shop.nightAudit("run", "--quiet", "--as-of", asOf, more: more, exits: [0, 3])
   }
 
   private func list(_ shop: Rehearsal, _ arguments: String...) async throws -> [[String: Any]] {
-    let result = try await shop.nightAudit("findings", "list", "--json", more: arguments)
-    return try #require(try json(result) as? [[String: Any]])
-  }
-
-  private func summary(_ shop: Rehearsal, _ day: String) throws -> [String: Any] {
-    let data = try #require(try shop.files(shop.reports + "/" + day)["summary.json"])
-    return try #require(try JSONSerialization.jsonObject(with: data) as? [String: Any])
+    try await shop.nightAudit("findings", "list", "--json", more: arguments, exits: [0]).document()
   }
 
   private func row(_ shop: Rehearsal, _ day: String, _ id: String) throws -> [String: String]? {
-    rows(try shop.files(shop.reports + "/" + day)["findings.csv"] ?? Data()).first { $0["finding_id"] == id }
+    try shop.table("findings", day).first { $0["finding_id"] == id }
+  }
+
+  private func changes(_ shop: Rehearsal, _ day: String) throws -> [[String: String]] { try shop.table("changes", day) }
+
+  /// Findings about payments for gems, which no night of these tests refunds.
+  private func unpaidGems(_ shop: Rehearsal) async throws -> [[String: Any]] {
+    try await list(shop, "--kind", "paid_not_delivered").filter {
+      ($0["product_id"] as? String)?.hasPrefix("gems") ?? false
+    }
+  }
+
+  private func events(_ finding: [String: Any]?) -> [String] {
+    (finding?["history"] as? [[String: Any]] ?? []).compactMap { $0["event"] as? String }
+  }
+
+  private func deliver(_ order: String, as delivery: String, in shop: Rehearsal) async throws {
+    try await shop.execute(
+      """
+      INSERT INTO sales.deliveries SELECT '\(delivery)', order_id, user_id, product_id, quantity,
+        '2026-11-18T12:00:00Z', NULL FROM sales.orders WHERE order_id = '\(order)'
+      """)
+  }
+
+  private func difference(_ shop: Rehearsal, _ first: String, _ second: String) async throws -> [[String: Any]] {
+    let difference = try await shop.nightAudit("runs", "diff", first, second, "--json", exits: [0]).json()
+    return try #require(difference["findings"] as? [[String: Any]])
   }
 
   @Test func decisionsPersistOverNights() async throws {
     let shop = try await Rehearsal.sampleShop()
     try await night(shop, Self.nights[0])
-    // Consumables without refunds in these nights.
-    let found = try await list(shop, "--kind", "paid_not_delivered").filter { finding in
-      (finding["product_id"] as? String)?.hasPrefix("gems") ?? false
-    }
+    let found = try await unpaidGems(shop)
     let ids = found.compactMap { $0["finding_id"] as? String }
     let (dealtWith, mended) = (try #require(ids.first), try #require(ids.last))
     try #require(dealtWith != mended)
@@ -43,15 +54,10 @@ import Testing
       ["close", dealtWith], ["assign", dealtWith, "--to", "Zoë"], ["remark", dealtWith, "--text", "=refunded"],
       ["acknowledge", String(mended.prefix(10)), "--by", "anna"],
     ] {
-      let result = try await shop.nightAudit("findings", more: arguments)
-      #expect(result.status == 0, "\(result.errors)")
+      try await shop.nightAudit("findings", more: arguments, exits: [0])
     }
     let order = try #require(found.last?["order_id"] as? String)
-    try await shop.execute(
-      """
-      INSERT INTO sales.deliveries SELECT 'late', order_id, user_id, product_id, quantity, '2026-11-18T12:00:00Z', NULL
-      FROM sales.orders WHERE order_id = '\(order)'
-      """)
+    try await deliver(order, as: "late", in: shop)
     try await night(shop, Self.nights[1])
     try await expectTheReportsActions(shop, "2026-11-18")
     let kept = try #require(try row(shop, "2026-11-18", dealtWith))
@@ -64,15 +70,14 @@ import Testing
     try await night(shop, Self.nights[2])
     let again = try #require(try row(shop, "2026-11-19", mended))
     #expect(again["status"] == "open" && again["first_seen"] == Self.nights[0])
-    let history = try #require(try await list(shop, mended).first?["history"] as? [[String: Any]])
-    #expect(history.compactMap { $0["event"] as? String } == ["opened", "status", "closed", "reopened"])
+    #expect(events(try await list(shop, mended).first) == ["opened", "status", "closed", "reopened"])
     #expect(try row(shop, "2026-11-19", dealtWith)?["status"] == "closed")
     let remark = try await list(shop, dealtWith).first?["remark"] as? String
     #expect(remark == "=refunded")
 
     var closing: Int?
     for day in ["2026-11-17", "2026-11-18", "2026-11-19"] {
-      let findings = try #require(try summary(shop, day)["findings"] as? [String: Any])
+      let findings = try #require(try shop.summary(day)["findings"] as? [String: Any])
       let numbers = ["opening", "new", "closed", "closing"].compactMap { findings[$0] as? Int }
       try #require(numbers.count == 4)
       #expect(numbers[0] + numbers[1] - numbers[2] == numbers[3])
@@ -95,11 +100,10 @@ import Testing
       shop, Self.nights[2], "--since", "2026-11-18", "--until", "2026-11-19", "--out", shop.directory.file("period"))
     let files = try shop.files(shop.directory.file("period"))
     #expect(files.keys.contains("night-audit-2026-11-18_2026-11-19.xlsx"))
-    let period = try #require(
-      try JSONSerialization.jsonObject(with: files["summary.json"] ?? Data()) as? [String: Any])
+    let period = try shop.summary(shop.directory.file("period"))
     let numbers = try #require(period["findings"] as? [String: Any])
-    let before = try #require(try summary(shop, "2026-11-17")["findings"] as? [String: Any])
-    let after = try #require(try summary(shop, "2026-11-19")["findings"] as? [String: Any])
+    let before = try #require(try shop.summary("2026-11-17")["findings"] as? [String: Any])
+    let after = try #require(try shop.summary("2026-11-19")["findings"] as? [String: Any])
     #expect(numbers["opening"] as? Int == before["closing"] as? Int)
     #expect(numbers["closing"] as? Int == after["closing"] as? Int)
     // A finding that was closed and reopened within the period shows only its change of status.
@@ -107,9 +111,7 @@ import Testing
     #expect(!changed.isEmpty)
     #expect(changed.allSatisfy { $0["finding_id"] != mended || $0["change"] == "status" })
 
-    let difference = try #require(
-      try json(try await shop.nightAudit("runs", "diff", "2026-11-17", "latest", "--json")) as? [String: Any])
-    let changes = try #require(difference["findings"] as? [[String: Any]])
+    let changes = try await difference(shop, "2026-11-17", "latest")
     let mine = changes.filter { $0["finding_id"] as? String == mended }
     #expect(mine.compactMap { $0["event"] as? String } == ["closed", "reopened"])
     #expect(
@@ -118,7 +120,7 @@ import Testing
 
   /// `findings list` has the report's suggested actions, and accepts the report's names of kinds.
   private func expectTheReportsActions(_ shop: Rehearsal, _ day: String) async throws {
-    let told = rows(try shop.files(shop.reports + "/" + day)["findings.csv"] ?? Data())
+    let told = try shop.table("findings", day)
     let listed = try await list(shop)
     #expect(listed.count == told.count)
     for finding in listed {
@@ -127,8 +129,8 @@ import Testing
     }
     // Some suggested actions differ from the general one for their kind.
     #expect(told.contains { $0["suggested_action"]?.hasPrefix("Ask Apple again") == true })
-    let table = try await shop.nightAudit("findings", "list", "--kind", "paid, not delivered")
-    #expect(table.status == 0 && table.output.contains("Paid, not delivered"), "\(table)")
+    let table = try await shop.nightAudit(
+      "findings", "list", "--kind", "paid, not delivered", exits: [0], says: "Paid, not delivered")
     #expect(!table.output.contains("paid_not_delivered") && !table.output.contains("Charged twice"))
     let byCode = try await shop.nightAudit("findings", "list", "--kind", "paid_not_delivered")
     #expect(byCode.output == table.output)
@@ -138,29 +140,24 @@ import Testing
   @Test func aDifferenceOmitsUndoneRuns() async throws {
     let shop = try await Rehearsal.sampleShop()
     try await night(shop, Self.nights[0])
-    let found = try await list(shop, "--kind", "paid_not_delivered").first { finding in
-      (finding["product_id"] as? String)?.hasPrefix("gems") ?? false
-    }
+    let found = try await unpaidGems(shop).first
     let id = try #require(found?["finding_id"] as? String)
     let order = try #require(found?["order_id"] as? String)
-    #expect(try await shop.nightAudit("findings", "acknowledge", id).status == 0)
+    try await shop.nightAudit("findings", "acknowledge", id, exits: [0])
     func makeNight(wrongly isWrong: Bool) async throws {
-      try await shop.execute(
-        isWrong
-          ? """
-          INSERT INTO sales.deliveries SELECT 'wrong', order_id, user_id, product_id, quantity, '2026-11-18T12:00:00Z', NULL
-          FROM sales.orders WHERE order_id = '\(order)'
-          """ : "DELETE FROM sales.deliveries WHERE delivery_id = 'wrong'")
+      if isWrong {
+        try await deliver(order, as: "wrong", in: shop)
+      } else {
+        try await shop.execute("DELETE FROM sales.deliveries WHERE delivery_id = 'wrong'")
+      }
       try await night(shop, Self.nights[1])
     }
     func changes(_ first: String, _ second: String) async throws -> [String] {
-      let difference = try #require(
-        try json(try await shop.nightAudit("runs", "diff", first, second, "--json")) as? [String: Any])
-      let changes = try #require(difference["findings"] as? [[String: Any]])
-      return changes.filter { $0["finding_id"] as? String == id }.compactMap { $0["event"] as? String }
+      try await difference(shop, first, second).filter { $0["finding_id"] as? String == id }
+        .compactMap { $0["event"] as? String }
     }
     func runs() async throws -> [String] {
-      let runs = try #require(try json(try await shop.nightAudit("runs", "--json")) as? [[String: Any]])
+      let runs: [[String: Any]] = try await shop.nightAudit("runs", "--json", exits: [0]).document()
       return runs.compactMap { $0["run_id"] as? String }
     }
     let (first, second) = ("2026-11-17", "2026-11-18")
@@ -173,28 +170,21 @@ import Testing
     #expect(try await changes(made[2], made[1]) == ["closed"])
     let kept = try #require(try await list(shop, id).first)
     #expect(kept["status"] as? String == "acknowledged")
-    let history = try #require(kept["history"] as? [[String: Any]])
-    #expect(history.compactMap { $0["event"] as? String } == ["opened", "status", "closed", "kept_open"])
+    #expect(events(kept) == ["opened", "status", "closed", "kept_open"])
     try await makeNight(wrongly: true)
     #expect(try await changes(first, second) == ["closed"])
-    #expect(try await shop.nightAudit("runs", "forget", try await runs()[0]).status == 0)
+    try await shop.nightAudit("runs", "forget", try await runs()[0], exits: [0])
     try await makeNight(wrongly: false)
     #expect(try await changes(first, second) == [])
-    let verified = try await shop.nightAudit("verify")
-    #expect(verified.status == 0, "\(verified.output)\(verified.errors)")
+    try await shop.nightAudit("verify", exits: [0])
   }
 
   @Test func newFindingsGetOwnersAndDifferencesStateTheirScope() async throws {
     let shop = try await Rehearsal.sampleShop()
-    let yaml =
-      try shop.configuration() + """
-
-        findings:
-          owners: {critical: finance, major: support, paid_not_delivered: dana}
-        """
-    try yaml.write(toFile: shop.directory.file("night-audit.yaml"), atomically: true, encoding: .utf8)
+    try shop.configure(
+      "findings:\n  owners: {critical: finance, major: support, paid_not_delivered: dana}")
     try await night(shop, Self.nights[1])
-    let found = rows(try shop.files(shop.reports + "/2026-11-18")["findings.csv"] ?? Data())
+    let found = try shop.table("findings", "2026-11-18")
     #expect(found.contains { $0["kind"] == "paid_not_delivered" } && found.contains { $0["severity"] == "minor" })
     for finding in found {
       let owner =
@@ -234,16 +224,11 @@ import Testing
     #expect(lines.contains("  … and \(total - 200) more; --json has them all"), "\(lines.suffix(3))")
   }
 
-  private func changes(_ shop: Rehearsal, _ day: String) throws -> [[String: String]] {
-    rows(try shop.files(shop.reports + "/" + day)["changes.csv"] ?? Data())
-  }
-
   @Test func theFindingsListEqualsTheReportsFile() async throws {
     let shop = try await Rehearsal.sampleShop()
     try await night(shop, Self.nights[2])
     let result = try await shop.nightAudit("findings", "list", "--csv", "--as-of", Self.nights[2])
-    let written = String(
-      decoding: try shop.files(shop.reports + "/2026-11-19")["findings.csv"] ?? Data(), as: UTF8.self)
+    let written = String(decoding: try shop.file("findings.csv", "2026-11-19"), as: UTF8.self)
     let compared = [result.output, written].map { $0.split(whereSeparator: \.isNewline) }
     let difference = zip(compared[0], compared[1]).first { $0 != $1 }
     #expect(difference == nil, "\(String(describing: difference))")
@@ -258,7 +243,7 @@ import Testing
       #expect(finding["occurred_at"] as? String ?? "" == row["occurred_at"])
       #expect(finding["due"] as? String ?? "" == row["due"])
     }
-    let findings = try #require(try summary(shop, "2026-11-19")["findings"] as? [String: Any])
+    let findings = try #require(try shop.summary("2026-11-19")["findings"] as? [String: Any])
     let unknown = try #require(findings["at_stake_unknown"] as? Int)
     let table = try await shop.nightAudit("findings", "list", "--as-of", Self.nights[2])
     let lines = table.output.split(separator: "\n").map(String.init)
@@ -268,8 +253,7 @@ import Testing
       .compactMap { $0.firstMatch(of: /(\d+\.\d\d) USD/).flatMap { Double($0.1) } }
     #expect(stakes.count > 5 && stakes == stakes.sorted(by: >), "worst first: \(stakes)")
 
-    let runs = try #require(
-      try json(try await shop.nightAudit("runs", "--json", "--limit", "1")) as? [[String: Any]])
+    let runs: [[String: Any]] = try await shop.nightAudit("runs", "--json", "--limit", "1", exits: [0]).document()
     #expect(runs.first?["as_of"] as? String == Self.nights[2])
     #expect(runs.first?["directory"] as? String == shop.reports + "/2026-11-19")
   }
@@ -277,9 +261,7 @@ import Testing
   @Test func anAcceptedFindingReopensAfterItsDateOrAboveItsAmount() async throws {
     let shop = try await Rehearsal.sampleShop()
     try await night(shop, Self.nights[0])
-    let found = try await list(shop, "--kind", "paid_not_delivered").filter { finding in
-      (finding["product_id"] as? String)?.hasPrefix("gems") ?? false
-    }
+    let found = try await unpaidGems(shop)
     func ids(in currency: String) -> [String] {
       found.filter { $0["currency"] as? String == currency }.compactMap { $0["finding_id"] as? String }
     }
@@ -290,8 +272,7 @@ import Testing
       [byDay, "--until", "2026-11-19", "--by", "anna"], [byAmount, "--amount", "0.01", "--by", "anna"],
       [kept, "--until", "2026-12-31", "--amount", "100000", "--by", "anna"],
     ] {
-      let result = try await shop.nightAudit("findings", more: ["accept"] + arguments)
-      #expect(result.status == 0, "\(result.errors)")
+      try await shop.nightAudit("findings", more: ["accept"] + arguments, exits: [0])
     }
     func statuses(_ day: String) throws -> [String?] {
       try [byDay, byAmount, kept].map { try row(shop, day, $0)?["status"] }
@@ -303,10 +284,8 @@ import Testing
     let back = try changes(shop, "2026-11-19").first { $0["finding_id"] == byDay }
     #expect(back?["before"] == "accepted" && back?["after"] == "open", "\(back ?? [:])")
     #expect(back?["because"]?.contains("until 2026-11-19") == true)
-    let history = try #require(try await list(shop, byDay).first?["history"] as? [[String: Any]])
-    #expect(history.compactMap { $0["event"] as? String } == ["opened", "acceptance", "status", "returned"])
-    let proven = try await shop.nightAudit("verify")
-    #expect(proven.status == 0, "\(proven.output) \(proven.errors)")
+    #expect(events(try await list(shop, byDay).first) == ["opened", "acceptance", "status", "returned"])
+    try await shop.nightAudit("verify", exits: [0])
   }
 
   @Test(arguments: [
@@ -326,16 +305,15 @@ import Testing
     (["runs", "--limit", "0"], 64, "--limit"),
   ])
   func missingFindingsAreNamed(_ arguments: [String], _ status: Int32, _ says: String) async throws {
-    let shop = try await EmptyShop.shared()
-    let result = try await Program.nightAudit.run(arguments + ["--config", shop.configuration])
-    #expect(result.status == status, "\(result.errors)")
-    #expect(result.errors.contains(says), "\(result.errors)")
+    try await Self.unauditedShop.value.nightAudit(more: arguments, exits: [status], says: says)
   }
+
+  private static let unauditedShop = Task { try await Rehearsal.sampleShop() }
 
   @Test func lateFactsAreAdjustmentsOfThisNight() async throws {
     let shop = try await Rehearsal.sampleShop()
     try await night(shop, Self.nights[1])
-    #expect(try (summary(shop, "2026-11-18")["adjustments"] as? [Any])?.isEmpty == true)
+    #expect(try (shop.summary("2026-11-18")["adjustments"] as? [Any])?.isEmpty == true)
     // After the report, the shop takes goods back, and a missing order of that day appears.
     let order = try await shop.value(
       """
@@ -352,9 +330,9 @@ import Testing
       INSERT INTO sales.orders (order_id, user_id, product_id, quantity, amount, currency, status, created_at, updated_at)
       VALUES ('late', 'u', 'gems', 1, 7.77, 'USD', 'pending', '2026-11-18T10:00:00Z', '2026-11-19T10:00:00Z');
       """)
-    let before = try shop.files(shop.reports + "/2026-11-18")
+    let before = try shop.files("2026-11-18")
     try await night(shop, Self.nights[2])
-    let adjustments = try #require(try summary(shop, "2026-11-19")["adjustments"] as? [[String: Any]])
+    let adjustments = try #require(try shop.summary("2026-11-19")["adjustments"] as? [[String: Any]])
     func change(_ disposition: String) -> Int? {
       guard
         let line = adjustments.first(where: {
@@ -371,42 +349,24 @@ import Testing
     #expect(adjustments.allSatisfy { $0["day"] as? String == "2026-11-18" })
 
     // A repetition of the night has the same bytes, and the previous night is unchanged.
-    let once = try shop.files(shop.reports + "/2026-11-19")
+    let once = try shop.files("2026-11-19")
     try await night(shop, Self.nights[2])
-    for (name, content) in try shop.files(shop.reports + "/2026-11-19") where name != "run.json" {
+    for (name, content) in try shop.files("2026-11-19") where name != "run.json" {
       #expect(content == once[name], "\(name) differs between two runs of the same night")
     }
-    #expect(try shop.files(shop.reports + "/2026-11-18") == before)
+    #expect(try shop.files("2026-11-18") == before)
 
     try await night(shop, "2026-11-20T09:00:00Z", "--date", "2026-11-18")
-    let again = try summary(shop, "2026-11-18")
+    let again = try shop.summary("2026-11-18")
     #expect(again["as_of"] as? String == "2026-11-20T09:00:00Z")
     func settled(_ orders: Data?) -> Int {
       rows(orders ?? Data()).count { $0["disposition"] == "settled" && $0["currency"] == "USD" }
     }
-    let now = try shop.files(shop.reports + "/2026-11-18")["orders.csv"]
+    let now = try shop.files("2026-11-18")["orders.csv"]
     #expect(settled(now) == settled(before["orders.csv"]) - 1)
 
     try await night(shop, "2026-11-21T03:00:00Z")
-    #expect(try (summary(shop, "2026-11-20")["adjustments"] as? [Any])?.isEmpty == true)
-    let difference = try await shop.nightAudit("runs", "diff", "2026-11-18", "2026-11-19")
-    #expect(difference.status == 0)
-  }
-}
-
-private final class EmptyShop: Sendable {
-  private static let made = Task { try await EmptyShop() }
-  static func shared() async throws -> EmptyShop { try await made.value }
-
-  private let directory: TemporaryDirectory
-  var configuration: String { directory.file("night-audit.yaml") }
-
-  private init() async throws {
-    directory = try TemporaryDirectory()
-    let conninfo = try await PrivatePostgres.shared().createDatabase()
-    try "database: {url: \"\(conninfo)\"}\napp: {game: {bundleId: com.example.game}}"
-      .write(toFile: directory.file("night-audit.yaml"), atomically: true, encoding: .utf8)
-    let result = try await Program.nightAudit.run(["init", "--with-sales-schema", "--config", configuration])
-    guard result.status == 0 else { throw Rehearsal.Failure(result.errors) }
+    #expect(try (shop.summary("2026-11-20")["adjustments"] as? [Any])?.isEmpty == true)
+    try await shop.nightAudit("runs", "diff", "2026-11-18", "2026-11-19", exits: [0])
   }
 }

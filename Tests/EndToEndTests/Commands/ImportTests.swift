@@ -1,47 +1,12 @@
 import Foundation
-import Postgres
 import TestSupport
 import Testing
 
 @Suite struct ImportTests {
-  /// Runs the first Python with openpyxl. Debian installs openpyxl for its own Python only, which may not be the first
-  /// in `PATH`.
-  private func python(_ program: String, _ arguments: String...) throws {
-    let path = ProcessInfo.processInfo.environment["PATH"] ?? ""
-    let candidates = ["/usr/bin/python3"] + path.split(separator: ":").map { "\($0)/python3" }
-    let python = try #require(candidates.first { (try? Command.run([$0, "-c", "import openpyxl"])) != nil })
-    try Command.run([python, "-"] + arguments, input: program)
+  private func python(_ program: String, _ arguments: String...) async throws {
+    let result = try await Program.python.run(["-c", program] + arguments)
+    try #require(result.status == 0, "\(result)")
   }
-
-  private static let edit = #"""
-    import sys, openpyxl
-    source, target, *edits = sys.argv[1:]
-    book = openpyxl.load_workbook(source)
-    sheet = book["Findings"]
-    rows = [[cell.value for cell in row] for row in sheet.iter_rows()]
-    head = rows[0]
-    for edit in edits:
-        row, column, value = edit.split("|", 2)
-        kinds = {"int": int, "none": lambda _: None}
-        kind, _, rest = value.partition(":")
-        rows[int(row)][head.index(column)] = kinds[kind](rest) if kind in kinds else value
-    # Usual edits by people: another sort order, an additional first column, rows hidden by a filter.
-    # Earlier versions wrote "Finding id".
-    table = [["My notes"] + [title.replace(" ID", " id") for title in head]] + [["x"] + row for row in sorted(rows[1:], key=lambda r: str(r[3]))]
-    copy = openpyxl.Workbook()
-    copy.properties.created = book.properties.created
-    copy.active.title = "Mine"
-    out = copy.create_sheet("Findings")
-    for index, row in enumerate(table, 1):
-        for column, value in enumerate(row, 1):
-            cell = out.cell(index, column)
-            cell.value = value
-            # A text that begins with "=" is a formula only where a person typed it.
-            if isinstance(value, str) and value.startswith("=") and value != "=1+1":
-                cell.data_type = "s"
-        out.row_dimensions[index].hidden = index % 3 == 0
-    copy.save(target)
-    """#
 
   private func importing(_ shop: Rehearsal, _ arguments: String...) async throws -> (Int32, [String: Any]) {
     let result = try await shop.nightAudit("findings", "import", "--by", "finance", "--json", more: arguments)
@@ -65,11 +30,10 @@ import Testing
     #expect(nothing["as_of"] as? String == Rehearsal.asOf)
     #expect(count == Int(try await shop.value("SELECT count(*) FROM night_audit.findings WHERE closed_at IS NULL")))
 
-    try python(
-      Self.edit, source, target, "1|Status|Acknowledged", "1|Owner| Zoë ", "1|Remark|=cmd() 😀", "1|Due|int:46357",
-      "2|Status|done",
-      "2|Owner|bob", "3|Owner|int:42", "3|Remark|=1+1", "4|Finding ID|0000", "5|Finding ID|none:", "5|Owner|x",
-      "6|Kind|nonsense")
+    try await Program.runScript(
+      "edit_findings", source, target, "1|Status|Acknowledged", "1|Owner| Zoë ", "1|Remark|=cmd() 😀", "1|Due|int:46357",
+      "2|Status|done", "2|Owner|bob", "3|Owner|int:42", "3|Remark|=1+1", "4|Finding ID|0000", "5|Finding ID|none:",
+      "5|Owner|x", "6|Kind|nonsense")
     let facts =
       "SELECT encode(sha256(convert_to(string_agg(f::text, '|' ORDER BY finding_id), 'UTF8')), 'hex') FROM (SELECT finding_id, kind, severity, "
       + "subject, order_id, reason, amount, at_stake, first_seen, closed_at FROM night_audit.findings) f"
@@ -112,7 +76,7 @@ import Testing
       "SELECT string_agg(finding_id, ',' ORDER BY finding_id) FROM night_audit.findings WHERE closed_at IS NULL"
     ).split(separator: ",").map(String.init)
     _ = try await shop.nightAudit("findings", "assign", "--all", "--yes", "--to", "ops", "--by", "ops")
-    try python(Self.edit, source, target, "1|Owner|finance", "2|Remark|seen")
+    try await Program.runScript("edit_findings", source, target, "1|Owner|finance", "2|Remark|seen")
     let (status, document) = try await importing(shop, target)
     #expect(status == 1)
     #expect(reasons(document).count == 1 && reasons(document)[0].contains("changed elsewhere"), "\(document)")
@@ -121,7 +85,7 @@ import Testing
       try await shop.value("SELECT count(*) FROM night_audit.findings WHERE owner = 'ops'") == String(ids.count))
 
     // Empty cells in a workbook of an unknown run clear no decision.
-    try python(
+    try await python(
       "import sys, openpyxl; b = openpyxl.load_workbook(sys.argv[1]); "
         + "b.properties.created = __import__('datetime').datetime(2001, 1, 1); b.save(sys.argv[2])", source, target)
     let (strangers, other) = try await importing(shop, target)
@@ -134,14 +98,12 @@ import Testing
   @Test func twoAtOnceDoNotOverwriteEachOther() async throws {
     let shop = try await Rehearsal.auditedShop()
     let target = shop.directory.file("returned.xlsx")
-    try python(Self.edit, shop.reports + "/2026-11-19/night-audit-2026-11-19.xlsx", target, "1|Owner|bob")
+    try await Program.runScript(
+      "edit_findings", shop.reports + "/2026-11-19/night-audit-2026-11-19.xlsx", target, "1|Owner|bob")
     // Holds the lock of a night that is being recorded, so that both imports wait.
-    let first = try await PostgresSession.connect(
-      DatabaseRole.superuser.conninfo(shop.conninfo), applicationName: "night-audit tests")
+    let first = try await shop.session()
     try await first.executeScript("BEGIN; SELECT pg_advisory_xact_lock(1852401512, 5)")
-    let second = try Program.nightAudit.start([
-      "findings", "import", target, "--by", "finance", "--json", "--config", shop.directory.file("night-audit.yaml"),
-    ])
+    let second = try shop.start("findings", "import", target, "--by", "finance", "--json")
     let waits = """
       SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND objid = 5 AND NOT granted
         AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))
@@ -160,34 +122,12 @@ import Testing
     await first.close()
   }
 
-  /// Fills in lines such as `Prepared by|Dana`, as Excel does. An entry of digits is a date, as a serial number. The
-  /// cached results of formulas stay in the file.
-  private func sign(_ source: String, as target: String, _ lines: [String], isBalanced: Bool = true) throws {
-    try python(
-      #"""
-      import re, sys, zipfile, openpyxl
-      from xml.sax.saxutils import escape
-      source, target, balanced, lines = sys.argv[1:]
-      entries = dict(line.split("|") for line in lines.split("\x1f"))
-      sheet = openpyxl.load_workbook(source)["Summary"]
-      places = {f"B{row[0].row}": entries[row[0].value] for row in sheet.iter_rows(max_col=1) if row[0].value in entries}
-      with zipfile.ZipFile(source) as old, zipfile.ZipFile(target, "w") as new:
-          for name in old.namelist():
-              content = old.read(name)
-              if name == "xl/worksheets/sheet1.xml":
-                  text = content.decode()
-                  for place, entry in places.items():
-                      value = f"><v>{entry}</v>" if entry.isdigit() else (
-                          f' t="inlineStr"><is><t>{escape(entry)}</t></is>')
-                      text, count = re.subn(f'<c r="{place}"( s="[0-9]+")?/>',
-                          lambda m: f'<c r="{place}"{m[1] or ""}{value}</c>', text)
-                      assert count == 1, place
-                  if balanced == "no":
-                      assert "<v>BALANCED: " in text
-                      text = text.replace("<v>BALANCED: ", "<v>NOT BALANCED: ")
-                  content = text.encode()
-              new.writestr(name, content)
-      """#, source, target, isBalanced ? "yes" : "no", lines.joined(separator: "\u{1F}"))
+  /// Fills in lines such as `Prepared by|Dana`, as Excel does.
+  private func sign(
+    _ source: String, as target: String, _ lines: [String], isBalanced: Bool = true
+  ) async throws {
+    try await Program.runScript(
+      "sign_workbook", source, target, isBalanced ? "yes" : "no", lines.joined(separator: "\u{1F}"))
   }
 
   @Test func signOffsOfTheWorkbookBecomeRunEvents() async throws {
@@ -197,7 +137,7 @@ import Testing
     let source = shop.reports + "/2026-11-19/night-audit-2026-11-19.xlsx"
     let target = shop.directory.file("signed.xlsx")
     // openpyxl writes no results of formulas, so no cell states that the controls agree.
-    try python(
+    try await python(
       """
       import sys, openpyxl
       book = openpyxl.load_workbook(sys.argv[1])
@@ -208,7 +148,7 @@ import Testing
       """, source, target)
     let (_, blank) = try await importing(shop, target, "--accept-incomplete")
     #expect(reasons(blank).contains { $0.contains("no results of its control totals") }, "\(blank)")
-    try sign(source, as: target, ["Prepared by|Dana", "Date|46346", "Remark|looks right"])
+    try await sign(source, as: target, ["Prepared by|Dana", "Date|46346", "Remark|looks right"])
     let (status, document) = try await importing(shop, target, "--accept-incomplete")
     #expect(status == 0)
     #expect(
@@ -226,7 +166,7 @@ import Testing
     let (_, again) = try await importing(shop, target, "--accept-incomplete")
     #expect((again["sign_off"] as? [String: String])?.isEmpty == true)
     #expect(try await shop.value("SELECT count(*) FROM night_audit.run_events") == "3")
-    try python(
+    try await python(
       """
       import sys, openpyxl
       book = openpyxl.load_workbook(sys.argv[1])
@@ -240,7 +180,7 @@ import Testing
     #expect(odd == 1 && (said["sign_off"] as? [String: String])?.isEmpty == true, "\(said)")
     #expect(
       reasons(said).map { $0.prefix { $0 != ":" } } == ["Prepared by", "Date", "Remark"], "\(reasons(said))")
-    try python(
+    try await python(
       """
       import datetime, sys, openpyxl
       book = openpyxl.load_workbook(sys.argv[1])
@@ -253,36 +193,35 @@ import Testing
 
   @Test func aSignOffNeedsTwoPeopleACompleteReportAndABalancedWorkbook() async throws {
     let shop = try await Rehearsal.sampleShop()
-    let night = try await shop.nightAudit("run", "--quiet", "--as-of", Rehearsal.asOf)
-    #expect(night.status == 3, "\(night)")
+    let night = try await shop.nightAudit("run", "--quiet", "--as-of", Rehearsal.asOf, exits: [3])
     let source = shop.reports + "/2026-11-19/night-audit-2026-11-19.xlsx"
     let target = shop.directory.file("signed.xlsx")
-    func sign(_ lines: String..., isBalanced: Bool = true) throws {
-      try self.sign(source, as: target, lines, isBalanced: isBalanced)
+    func sign(_ lines: String..., isBalanced: Bool = true) async throws {
+      try await self.sign(source, as: target, lines, isBalanced: isBalanced)
     }
     func refused(_ word: String, _ arguments: String...) async throws {
-      let result = try await shop.nightAudit("findings", "import", "--by", "finance", target, more: arguments)
-      #expect(result.status == 1 && result.output.contains(word), "\(word): \(result)")
+      try await shop.nightAudit(
+        "findings", "import", "--by", "finance", target, more: arguments, exits: [1], says: word)
       #expect(try await shop.value("SELECT count(*) FROM night_audit.run_events WHERE event = 'reviewed_by'") == "0")
     }
-    try sign("Prepared by|Dana", "Reviewed by|Eva")
+    try await sign("Prepared by|Dana", "Reviewed by|Eva")
     try await refused("the report is incomplete (")
-    try sign("Prepared by|Dana", "Reviewed by| DANA ")
+    try await sign("Prepared by|Dana", "Reviewed by| DANA ")
     try await refused("cannot both prepare and review", "--accept-incomplete")
-    try sign("Prepared by|Dana", "Reviewed by|Eva", isBalanced: false)
+    try await sign("Prepared by|Dana", "Reviewed by|Eva", isBalanced: false)
     try await refused("NOT BALANCED", "--accept-incomplete")
 
     func take() async throws -> String {
-      let result = try await shop.nightAudit("findings", "import", "--by", "finance", "--accept-incomplete", target)
-      #expect(result.status == 0, "\(result)")
+      let result = try await shop.nightAudit(
+        "findings", "import", "--by", "finance", "--accept-incomplete", target, exits: [0])
       let change = try #require(result.output.firstMatch(of: /night-audit findings undo ([0-9a-f]{8})/), "\(result)")
       return String(change.1)
     }
-    try sign("Prepared by|Dana")
+    try await sign("Prepared by|Dana")
     _ = try await take()
-    try sign("Reviewed by|dana")
+    try await sign("Reviewed by|dana")
     try await refused("cannot both prepare and review", "--accept-incomplete")
-    try sign("Prepared by|Dana", "Reviewed by|Eva")
+    try await sign("Prepared by|Dana", "Reviewed by|Eva")
     let second = try await take()
     func signatures() async throws -> [String] {
       try await shop.nightAudit("runs").output.split(separator: "\n").filter { $0.contains("is signed") }
@@ -290,20 +229,19 @@ import Testing
     }
     #expect(try await signatures() == ["prepared by Dana", "prepared by Dana, reviewed by Eva"])
     // Undo includes the sign-off; the history keeps both.
-    let undone = try await shop.nightAudit("findings", "undo", "--by", "cfo")
-    #expect(undone.status == 0 && undone.output.contains("Change \(second): took back"), "\(undone)")
+    let undone = try await shop.nightAudit(
+      "findings", "undo", "--by", "cfo", exits: [0], says: "Change \(second): took back")
     #expect(undone.output.contains("and the sign-off of run"), "\(undone)")
     #expect(try await signatures() == ["prepared by Dana"])
     #expect(try await shop.value("SELECT count(*) FROM night_audit.bi_run_events WHERE event = 'undone'") == "1")
     _ = try await take()
     #expect(try await signatures() == ["prepared by Dana", "prepared by Dana, reviewed by Eva"])
-    #expect(try await shop.nightAudit("verify").status == 0)
+    try await shop.nightAudit("verify", exits: [0])
   }
 
   @Test func undoingABulkChangeKeepsLaterDecisions() async throws {
     let shop = try await Rehearsal.auditedShop()
-    let refused = try await shop.nightAudit("findings", "acknowledge", "--all")
-    #expect(refused.status == 64 && refused.errors.contains("--yes"), "\(refused.errors)")
+    try await shop.nightAudit("findings", "acknowledge", "--all", exits: [64], says: "--yes")
     let all = try await shop.value("SELECT count(*) FROM night_audit.findings WHERE closed_at IS NULL")
     let bulk = try await shop.nightAudit("findings", "acknowledge", "--all", "--yes", "--by", "ops")
     let told = try #require(
@@ -312,12 +250,10 @@ import Testing
     #expect(bulk.status == 0 && String(told.1) == all)
     let one = try await shop.value("SELECT min(finding_id) FROM night_audit.findings")
     _ = try await shop.nightAudit("findings", "close", one, "--by", "dana")
-    let last = try await shop.nightAudit("findings", "undo", "--dry-run")
-    #expect(last.output.contains("would take back 1 finding. Nothing was changed."), "\(last.output)")
+    try await shop.nightAudit("findings", "undo", "--dry-run", says: "would take back 1 finding. Nothing was changed.")
     let tried = try await shop.nightAudit("findings", "undo", String(told.2), "--dry-run")
     #expect(tried.output.hasPrefix("Change \(told.2): would take back "), "\(tried.output)")
-    let undone = try await shop.nightAudit("findings", "undo", String(told.2), "--by", "ops")
-    #expect(undone.status == 0, "\(undone.errors)")
+    let undone = try await shop.nightAudit("findings", "undo", String(told.2), "--by", "ops", exits: [0])
     #expect(
       undone.output
         == "Change \(told.2): took back \((Int(all) ?? 0) - 1) findings; 1 were changed since and stay as they are.\n")
@@ -325,8 +261,7 @@ import Testing
       "SELECT string_agg(status || '=' || n, ',' ORDER BY status) FROM "
       + "(SELECT status, count(*) AS n FROM night_audit.findings GROUP BY status) s"
     #expect(try await shop.value(statuses) == "closed=1,open=\((Int(all) ?? 0) - 1)")
-    #expect(try await shop.nightAudit("findings", "undo").output.contains("took back 1 finding."))
-    let nothing = try await shop.nightAudit("findings", "undo")
-    #expect(nothing.status == 1, "\(nothing.output) \(nothing.errors)")
+    try await shop.nightAudit("findings", "undo", says: "took back 1 finding.")
+    try await shop.nightAudit("findings", "undo", exits: [1])
   }
 }

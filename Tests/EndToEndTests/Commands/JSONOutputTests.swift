@@ -7,39 +7,11 @@ import Testing
   private static let schemas =
     Repository.root.appending(path: "Sources/night-audit/Documentation.docc/Schemas").path
 
-  /// Validates strictly: a field that the schema lacks is an error, too.
-  private static let judge = #"""
-    import json, pathlib, sys
-    from jsonschema import Draft202012Validator
-    def strict(node):
-        if isinstance(node, dict):
-            if "properties" in node and "additionalProperties" not in node:
-                node["unevaluatedProperties"] = False
-            for value in node.values():
-                strict(value)
-        elif isinstance(node, list):
-            for value in node:
-                strict(value)
-        return node
-    schemas = pathlib.Path(sys.argv[1])
-    for line in open(sys.argv[2]):
-        name, document = json.loads(line)
-        schema = json.loads((schemas / (name + ".json")).read_text())
-        Draft202012Validator.check_schema(schema)
-        try:
-            document = json.loads(document)
-        except ValueError as error:
-            print(name, "is not one JSON document:", error, document[:200])
-            continue
-        for error in list(Draft202012Validator(strict(schema)).iter_errors(document))[:5]:
-            print(name, "/".join(map(str, error.absolute_path)), error.message[:300])
-    """#
-
   private func judge(_ documents: [(String, String)], in directory: TemporaryDirectory) async throws -> String {
     let lines = try documents.map { String(decoding: try JSONEncoder().encode([$0.0, $0.1]), as: UTF8.self) }
     let file = directory.file("documents")
     try (lines.joined(separator: "\n") + "\n").write(toFile: file, atomically: true, encoding: .utf8)
-    let judged = try await Program(path: TestTools.python).run(["-c", Self.judge, Self.schemas, file])
+    let judged = try await Program(path: TestTools.python).run([Program.script("judge_documents"), Self.schemas, file])
     return judged.output + (judged.status == 0 ? "" : judged.errors)
   }
 
@@ -91,8 +63,7 @@ import Testing
     try await note("error", [64], "run", "--as-of", "2126-01-01T03:00:00Z")
     try await note("error", [78], "tie-out")
     let gone = try await shop.nightAudit(
-      "status", "--json", environment: ["NIGHT_AUDIT_DATABASE_URL": "host=/nonexistent"])
-    #expect(gone.status == 69)
+      "status", "--json", environment: ["NIGHT_AUDIT_DATABASE_URL": "host=/nonexistent"], exits: [69])
     documents.append(("error", gone.output))
     let unread = try await Program.nightAudit.run(["run", "--json", "--config", "/nonexistent.yaml"])
     #expect(unread.status == 78)
@@ -102,36 +73,16 @@ import Testing
   }
 
   @Test(.enabled(if: TestTools.areInstalled)) func theTieOutOutputMatchesItsSchema() async throws {
-    let shop = try await TieOutNightTests().shop()
+    let shop = try await TieOutNightTests.shop()
     var documents: [(String, String)] = []
     for arguments in [[], ["--year", "2026"], ["--offline"]] {
       let result = try await shop.nightAudit(
-        "tie-out", more: ["--as-of", Rehearsal.asOf, "--json"] + arguments)
-      #expect([0, 3].contains(result.status), "\(result.errors)")
+        "tie-out", more: ["--as-of", Rehearsal.asOf, "--json"] + arguments, exits: [0, 3])
       documents.append(("tie-out", result.output))
     }
-    let night = try await shop.nightAudit("run", "--as-of", Rehearsal.asOf, "--json")
-    #expect([0, 2, 3].contains(night.status), "\(night.status) \(night.errors)")
+    let night = try await shop.nightAudit("run", "--as-of", Rehearsal.asOf, "--json", exits: [0, 2, 3])
     documents.append(("run", night.output))
     let difference = try await judge(documents, in: shop.directory)
     #expect(difference == "")
-  }
-
-  @Test func aSecondRunNamesTheFirstOne() async throws {
-    let shop = try await Rehearsal.sampleShop(simulator: ["--latency", "2s"])
-    let first = try shop.startNight()
-    while first.process.isRunning, try await shop.value("SELECT count(*) FROM night_audit.runs") == "0" {
-      await pause()
-    }
-    let second = try await shop.nightAudit("run", "--as-of", Rehearsal.asOf, "--json")
-    #expect(second.status == 75, "\(second.errors)")
-    let document = try JSONSerialization.jsonObject(with: Data(second.output.utf8)) as? [String: [String: Any]]
-    let message = try #require(document?["error"]?["message"] as? String)
-    #expect(document?["error"]?["status"] as? Int == 75)
-    let (host, process) = (ProcessInfo.processInfo.hostName, first.process.processIdentifier)
-    #expect(message.contains("host \(host), process \(process), since 20"), "\(message)")
-    #expect(second.errors.contains(message))
-    kill(first.process.processIdentifier, SIGTERM)
-    #expect(await first.finish().status == 143)
   }
 }

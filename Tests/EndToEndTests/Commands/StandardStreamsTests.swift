@@ -3,9 +3,12 @@ import Testing
 
 @Suite struct StandardStreamsTests {
   /// Runs a shell with the program as `$0`; the output ends with the exit status.
-  private func shell(_ command: String) async throws -> String {
-    let program = Program.nightAudit.executable.path
-    let result = try await Program(path: "/bin/sh").run(["-c", "\(command); echo status=$?", program])
+  private func shell(_ command: String, _ shop: Rehearsal? = nil) async throws -> String {
+    let result = try await Program(path: "/bin/sh").run(
+      ["-c", "\(command); echo status=$?", Program.nightAudit.executable.path],
+      environment: [
+        "CONFIG": shop?.configurationFile ?? "", "NIGHT_AUDIT_AUDIT_CLOCK_SKEW": "3650d", "ASOF": Rehearsal.asOf,
+      ])
     return result.errors + result.output
   }
 
@@ -56,16 +59,6 @@ import Testing
     #expect(said.hasSuffix("status=0\n"), "\(said)")
     #expect(!said.unicodeScalars.contains { $0 == "\u{1B}" || $0 == "\u{85}" }, "\(said)")
     #expect(said.contains("[31m"), "\(said)")
-  }
-
-  private func shell(_ command: String, _ shop: Rehearsal) async throws -> String {
-    let result = try await Program(path: "/bin/sh").run(
-      ["-c", "\(command); echo status=$?", Program.nightAudit.executable.path],
-      environment: [
-        "CONFIG": shop.directory.file("night-audit.yaml"), "NIGHT_AUDIT_AUDIT_CLOCK_SKEW": "3650d",
-        "ASOF": Rehearsal.asOf,
-      ])
-    return result.errors + result.output
   }
 
   @Test("a night with an unwritable log publishes its report, and a command with unwritable output fails")
