@@ -7,17 +7,13 @@ import Testing
 ///
 /// `TEST_EFFORT=n` cuts n times as often, and from 30 on at every message; `TEST_SEED=s` repeats a failure.
 @Suite(.serialized) struct CutConnectionTests {
-  private static let effort = ProcessInfo.processInfo.environment["TEST_EFFORT"].flatMap { Int($0) } ?? 1
-  private static let seed =
-    ProcessInfo.processInfo.environment["TEST_SEED"].flatMap { UInt64($0) } ?? 1
-
   /// All connections are cut, and nothing partial is published.
   @Test func cutConnectionsPublishNothingPartial() async throws {
     let repeated = try await RepeatedNight.shared()
     let server = try await PrivatePostgres.shared().directory
-    var positions = SeededGenerator(seed: Self.seed)
+    var positions = SeededGenerator(seed: TortureSettings.seed)
     var disturbed = 0
-    let cuts = 2 * Self.effort
+    let cuts = 2 * TortureSettings.effort
     for attempt in 0..<cuts {
       let limit = Int.random(in: 1...(attempt % 2 == 0 ? 5_000 : 250_000), using: &positions)
       let night = try await repeated.begin()
@@ -25,7 +21,7 @@ import Testing
       let cut = await
         (try night.start(
           through: night.conninfo.replacing("host=\(server)", with: "host=\(relay.directory)"))).finish()
-      let what: Comment = "TEST_SEED=\(Self.seed), each connection cut after \(limit) bytes: \(cut)"
+      let what: Comment = "TEST_SEED=\(TortureSettings.seed), each connection cut after \(limit) bytes: \(cut)"
       // 69: the database was unreachable. 3, as without a cut: nothing relevant was cut.
       #expect([3, 69].contains(cut.status), what)
       disturbed += cut.status == 69 ? 1 : 0
@@ -55,16 +51,16 @@ import Testing
         [false, true].map { DatabaseProxy.Message(kind: kind, number: number, isHalf: $0) }
       }
     }
-    var generator = SeededGenerator(seed: Self.seed)
-    let count = 4 * Self.effort
+    var generator = SeededGenerator(seed: TortureSettings.seed)
+    let count = 4 * TortureSettings.effort
     let drawn = count < all.count ? Array(all.shuffled(using: &generator).prefix(count)) : all
-    print("CutConnectionTests: \(drawn.count) of \(all.count) instants, TEST_SEED=\(Self.seed)")
+    print("CutConnectionTests: \(drawn.count) of \(all.count) instants, TEST_SEED=\(TortureSettings.seed)")
     var statuses: [Int32: Int] = [:]
     for message in drawn {
       let night = try await repeated.begin()
       let passage = try await DatabaseProxy(to: night.conninfo, cut: message)
       let cut = await (try night.start(through: passage)).finish()
-      let what: Comment = "TEST_SEED=\(Self.seed), \(message): \(cut)"
+      let what: Comment = "TEST_SEED=\(TortureSettings.seed), \(message): \(cut)"
       if message.number == 1 { #expect(try await passage.messages()["cut"] == 1, what) }
       passage.stop()
       #expect([3, 69].contains(cut.status), what)

@@ -12,15 +12,14 @@ import Testing
 /// Five profiles run by default; all with `TEST_EFFORT` above 1, for each channel, in new and in known shops.
 /// `TEST_MOOD` filters by name.
 @Suite(.serialized) struct FaultProfileTests {
-  private static let effort = ProcessInfo.processInfo.environment["TEST_EFFORT"].flatMap { Int($0) } ?? 1
   private static let wanted = ProcessInfo.processInfo.environment["TEST_MOOD"]
 
-  @Test(arguments: effort > 1 ? FaultProfile.Channel.allCases : [.serverApi])
+  @Test(arguments: TortureSettings.effort > 1 ? FaultProfile.Channel.allCases : [.serverApi])
   func aFirstNightUnderEachFaultProfile(_ channel: FaultProfile.Channel) async throws {
     try await tryEach(FaultProfile.all(of: channel), channel, try await FaultProfileShop(channel))
   }
 
-  @Test(.enabled(if: effort > 1), arguments: FaultProfile.Channel.allCases)
+  @Test(.enabled(if: TortureSettings.effort > 1), arguments: FaultProfile.Channel.allCases)
   func aRepeatedNightUnderEachFaultProfile(_ channel: FaultProfile.Channel) async throws {
     let shop = try await FaultProfileShop(channel)
     try await tryEach(FaultProfile.all(of: channel), channel, try await shop.knowing())
@@ -28,7 +27,7 @@ import Testing
 
   private func tryEach(_ all: [FaultProfile], _ channel: FaultProfile.Channel, _ shop: FaultProfileShop) async throws {
     let moods = all.filter { mood in
-      Self.wanted.map { mood.name.contains($0) } ?? (Self.effort > 1 || mood.isAlwaysTried)
+      Self.wanted.map { mood.name.contains($0) } ?? (TortureSettings.effort > 1 || mood.isAlwaysTried)
     }
     print("FaultProfileTests: \(moods.count) of \(all.count) faults, \(channel)")
     let fair = try await shop.night(.fair, in: try await shop.copy(), shop.first)
@@ -108,7 +107,23 @@ struct FaultProfile: Sendable {
   static let silent = FaultProfile(name: "silent", outcome: .silence, knobs: #"{"outage":true}"#)
 
   static func all(of channel: Channel) -> [FaultProfile] {
-    (exchanges + answers + odd).filter { $0.channels.contains(channel) }
+    (exchanges + answers + ofServerAPI + ofReceipts + odd).filter { $0.channels.contains(channel) }
+  }
+
+  /// A profile whose answers are forced.
+  private static func forced(
+    _ name: String, _ outcome: Outcome, _ fault: String, _ channels: [Channel] = Channel.allCases,
+    isAlwaysTried: Bool = false
+  ) -> FaultProfile {
+    FaultProfile(
+      name: name, outcome: outcome, knobs: #"{"force":[{\#(fault)}]}"#, channels: channels, isAlwaysTried: isAlwaysTried
+    )
+  }
+
+  private static func forced(
+    _ faults: [(name: String, outcome: Outcome, fault: String)], _ channels: [Channel]
+  ) -> [FaultProfile] {
+    faults.map { forced($0.name, $0.outcome, $0.fault, channels) }
   }
 
   /// Faults of the transport.
@@ -135,120 +150,81 @@ struct FaultProfile: Sendable {
     FaultProfile(name: "a certificate of an unknown authority", outcome: .silence, certificate: .foreign),
   ]
 
-  private static func force(_ fault: String) -> String { #"{"force":[{\#(fault)}]}"# }
-
-  private static let anotherAppsReceipt = force(
-    #""fields":{"receipt":{"bundle_id":"com.example.stranger","in_app":[]},"latest_receipt_info":[]}"#)
-
   /// Faults in Apple's answers.
   private static let answers: [FaultProfile] = [
     FaultProfile(name: "brown-out", outcome: .parts, knobs: #"{"errorRate":0.5,"latency":"30ms","latencyJitter":1}"#),
     FaultProfile(name: "every second answer damaged", outcome: .parts, knobs: #"{"garbageRate":0.5}"#),
-    FaultProfile(
-      name: "an outage for the first questions", outcome: .parts, knobs: force(#""next":40,"httpStatus":503"#)),
-    FaultProfile(
-      name: "no answers about transactions", outcome: .parts,
-      knobs: force(#""path":"/production/inApps/v1/transactions","httpStatus":503"#), channels: [.serverApi]),
-    FaultProfile(
-      name: "no answers about histories", outcome: .parts,
-      knobs: force(#""path":"/production/inApps/v2","httpStatus":500"#), channels: [.serverApi]),
-    FaultProfile(
-      name: "no answers about subscriptions", outcome: .parts,
-      knobs: force(#""path":"/production/inApps/v1/subscriptions","httpStatus":500"#), channels: [.serverApi]),
-    FaultProfile(
-      name: "no answers about notifications", outcome: .parts,
-      knobs: force(#""path":"/production/inApps/v1/notifications","httpStatus":503"#), channels: [.serverApi]),
-    FaultProfile(name: "no sandbox", outcome: .parts, knobs: force(#""path":"/sandbox","httpStatus":503"#)),
-    FaultProfile(name: "a page of HTML for every answer", outcome: .silence, knobs: force(#""body":"html""#)),
-    FaultProfile(name: "other JSON for every answer", outcome: .silence, knobs: force(#""body":"wrongType""#)),
-    FaultProfile(name: "17 MiB for every answer", outcome: .silence, knobs: force(#""body":"huge""#)),
-    FaultProfile(name: "an empty body in every answer", outcome: .silence, knobs: force(#""body":"empty""#)),
-    FaultProfile(
-      name: "a refused key", outcome: .refused(says: "key"), knobs: force(#""httpStatus":401"#),
-      channels: [.serverApi]),
-    FaultProfile(
-      name: "a key refused for some requests", outcome: .parts, knobs: force(#""share":0.3,"httpStatus":401"#),
-      channels: [.serverApi], isAlwaysTried: true),
-    FaultProfile(
-      name: "a refused shared secret", outcome: .refused(says: "shared secret"), knobs: force(#""status":21004"#),
-      channels: [.signedReceipts, .verifyReceipt]),
-    FaultProfile(
-      name: "everything 21002", outcome: .silence, knobs: force(#""status":21002"#),
-      channels: [.signedReceipts, .verifyReceipt]),
-    FaultProfile(
-      name: "much 21002", outcome: .parts, knobs: force(#""share":0.5,"status":21002"#),
-      channels: [.signedReceipts, .verifyReceipt]),
-    FaultProfile(
-      name: "everything 21005", outcome: .silence, knobs: force(#""status":21005"#),
-      channels: [.signedReceipts, .verifyReceipt]),
-    FaultProfile(
-      name: "everything 21009", outcome: .silence, knobs: force(#""status":21009"#),
-      channels: [.signedReceipts, .verifyReceipt]),
-    FaultProfile(
-      name: "everything 211xx", outcome: .silence, knobs: force(#""status":21142"#),
-      channels: [.signedReceipts, .verifyReceipt]),
-    FaultProfile(
-      name: "everything 21003", outcome: .refused(says: "21003"), knobs: force(#""status":21003"#),
-      channels: [.signedReceipts, .verifyReceipt]),
-    FaultProfile(
-      name: "everything 21007 and 21008", outcome: .silence,
-      knobs: #"{"force":[{"path":"/production","status":21007},{"path":"/sandbox","status":21008}]}"#,
-      channels: [.signedReceipts, .verifyReceipt]),
-    FaultProfile(
-      name: "status 0 without a receipt", outcome: .silence, knobs: force(#""status":0"#),
-      channels: [.signedReceipts, .verifyReceipt]),
-    FaultProfile(
-      name: "everything 4040010", outcome: .refused(says: "not_found"),
-      knobs: #"""
-        {"force":[{"path":"/production/inApps/v1/transactions","errorCode":4040010},
-          {"path":"/sandbox/inApps/v1/transactions","errorCode":4040010}]}
-        """#,
-      channels: [.serverApi], isAlwaysTried: true),
-    FaultProfile(
-      name: "everything 4040003", outcome: .refused(says: "bundle"), knobs: force(#""errorCode":4040003"#),
-      channels: [.serverApi]),
-    FaultProfile(
-      name: "everything 4000000", outcome: .refused(says: "4000000"), knobs: force(#""errorCode":4000000"#),
-      channels: [.serverApi]),
-    FaultProfile(
-      name: "everything 5000001", outcome: .silence, knobs: force(#""errorCode":5000001"#), channels: [.serverApi]),
-    FaultProfile(
-      name: "a stranger's signature", outcome: .refused(says: "night-audit trust"), knobs: force(#""stranger":true"#),
-      channels: [.serverApi]),
-    FaultProfile(
-      name: "spoilt signatures", outcome: .refused(says: "night-audit trust"), knobs: force(#""badSignature":true"#),
-      channels: [.serverApi]),
-    FaultProfile(
-      name: "another app's transactions", outcome: .refused(says: "bundleId"),
-      knobs: force(#""payload":{"bundleId":"com.example.stranger"}"#), channels: [.serverApi]),
-    FaultProfile(
-      name: "another environment's transactions", outcome: .refused(says: "bundleId"),
-      knobs: force(#""payload":{"environment":"Sandbox"}"#), channels: [.serverApi]),
-    FaultProfile(
-      name: "one transaction for every question", outcome: .parts,
-      knobs: force(#""path":"/production/inApps/v1/transactions","payload":{"transactionId":"2000000000001"}"#),
-      channels: [.serverApi]),
-    FaultProfile(
-      name: "one environment for every receipt", outcome: .parts,
-      knobs: force(#""fields":{"environment":"Sandbox"}"#), channels: [.signedReceipts, .verifyReceipt]),
-    FaultProfile(
-      name: "another app's receipt for every question", outcome: .parts, knobs: anotherAppsReceipt,
-      channels: [.signedReceipts]),
-    FaultProfile(
-      name: "another app's receipt for every question", outcome: .refused(says: "bundleId"), knobs: anotherAppsReceipt,
-      channels: [.verifyReceipt]),
-    FaultProfile(
-      name: "pages without an end", outcome: .parts, knobs: force(#""fields":{"hasMore":true}"#), channels: [.serverApi]
-    ),
+    forced("an outage for the first questions", .parts, #""next":40,"httpStatus":503"#),
+    forced("no sandbox", .parts, #""path":"/sandbox","httpStatus":503"#),
+    forced("a page of HTML for every answer", .silence, #""body":"html""#),
+    forced("other JSON for every answer", .silence, #""body":"wrongType""#),
+    forced("17 MiB for every answer", .silence, #""body":"huge""#),
+    forced("an empty body in every answer", .silence, #""body":"empty""#),
   ]
+
+  private static let ofServerAPI =
+    forced(
+      [
+        ("no answers about transactions", .parts, #""path":"/production/inApps/v1/transactions","httpStatus":503"#),
+        ("no answers about histories", .parts, #""path":"/production/inApps/v2","httpStatus":500"#),
+        ("no answers about subscriptions", .parts, #""path":"/production/inApps/v1/subscriptions","httpStatus":500"#),
+        ("no answers about notifications", .parts, #""path":"/production/inApps/v1/notifications","httpStatus":503"#),
+        ("a refused key", .refused(says: "key"), #""httpStatus":401"#),
+        ("everything 4040003", .refused(says: "bundle"), #""errorCode":4040003"#),
+        ("everything 4000000", .refused(says: "4000000"), #""errorCode":4000000"#),
+        ("everything 5000001", .silence, #""errorCode":5000001"#),
+        ("a stranger's signature", .refused(says: "night-audit trust"), #""stranger":true"#),
+        ("spoilt signatures", .refused(says: "night-audit trust"), #""badSignature":true"#),
+        (
+          "another app's transactions", .refused(says: "bundleId"), #""payload":{"bundleId":"com.example.stranger"}"#
+        ),
+        ("another environment's transactions", .refused(says: "bundleId"), #""payload":{"environment":"Sandbox"}"#),
+        (
+          "one transaction for every question", .parts,
+          #""path":"/production/inApps/v1/transactions","payload":{"transactionId":"2000000000001"}"#
+        ),
+        ("pages without an end", .parts, #""fields":{"hasMore":true}"#),
+      ], [.serverApi]) + [
+      forced(
+        "a key refused for some requests", .parts, #""share":0.3,"httpStatus":401"#, [.serverApi], isAlwaysTried: true),
+      FaultProfile(
+        name: "everything 4040010", outcome: .refused(says: "not_found"),
+        knobs: #"""
+          {"force":[{"path":"/production/inApps/v1/transactions","errorCode":4040010},
+            {"path":"/sandbox/inApps/v1/transactions","errorCode":4040010}]}
+          """#,
+        channels: [.serverApi], isAlwaysTried: true),
+    ]
+
+  private static let anotherAppsReceipt =
+    #""fields":{"receipt":{"bundle_id":"com.example.stranger","in_app":[]},"latest_receipt_info":[]}"#
+
+  private static let ofReceipts =
+    forced(
+      [
+        ("a refused shared secret", .refused(says: "shared secret"), #""status":21004"#),
+        ("everything 21002", .silence, #""status":21002"#), ("much 21002", .parts, #""share":0.5,"status":21002"#),
+        ("everything 21005", .silence, #""status":21005"#), ("everything 21009", .silence, #""status":21009"#),
+        ("everything 211xx", .silence, #""status":21142"#),
+        ("everything 21003", .refused(says: "21003"), #""status":21003"#),
+        (
+          "everything 21007 and 21008", .silence,
+          #""path":"/production","status":21007},{"path":"/sandbox","status":21008"#
+        ),
+        ("status 0 without a receipt", .silence, #""status":0"#),
+        ("one environment for every receipt", .parts, #""fields":{"environment":"Sandbox"}"#),
+      ], [.signedReceipts, .verifyReceipt]) + [
+      forced("another app's receipt for every question", .parts, anotherAppsReceipt, [.signedReceipts]),
+      forced(
+        "another app's receipt for every question", .refused(says: "bundleId"), anotherAppsReceipt, [.verifyReceipt]),
+    ]
 
   /// 429 with odd values of `Retry-After`.
   private static let odd: [FaultProfile] = [
     "", "0", "-1", "1.5", "soon", "1e9", "99999999999999999999999999", "Wed, 21 Oct 2015 07:28:00 GMT",
     "Fri, 31 Dec 9999 23:59:59 GMT", "9223372036854775807", "1795132800000", "3, 4", "٣",
   ].map { value in
-    FaultProfile(
-      name: "429 with Retry-After \(value)", outcome: .parts,
-      knobs: force(#""share":0.7,"httpStatus":429,"headers":{"Retry-After":"\#(value)"}"#))
+    forced(
+      "429 with Retry-After \(value)", .parts, #""share":0.7,"httpStatus":429,"headers":{"Retry-After":"\#(value)"}"#)
   }
 }

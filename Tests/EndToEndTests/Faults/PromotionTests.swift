@@ -5,8 +5,6 @@ import Testing
 
 /// The shop is read from a hot standby that is promoted during the night.
 @Suite(.serialized) struct PromotionTests {
-  private static let effort = ProcessInfo.processInfo.environment["TEST_EFFORT"].flatMap { Int($0) } ?? 1
-
   @Test func aPromotedStandbyDoesNotChangeTheReport() async throws {
     let shop = try await Rehearsal.sampleShop()
     let primary = try await PrivatePostgres.start()
@@ -21,10 +19,10 @@ import Testing
     let name = try #require(database.split(separator: "=").last.map(String.init))
 
     func night(_ number: Int, reading sales: String) throws -> Program.Running {
-      try Program.nightAudit.start(
-        ["run", "--as-of", Rehearsal.asOf, "--config", shop.directory.file("night-audit.yaml")],
+      try shop.start(
+        "run", "--as-of", Rehearsal.asOf,
         environment: [
-          "NIGHT_AUDIT_DATABASE_URL": shop.conninfo, "NIGHT_AUDIT_DATABASE_SALES_URL": sales,
+          "NIGHT_AUDIT_DATABASE_SALES_URL": sales,
           "NIGHT_AUDIT_REPORT_DIRECTORY": shop.directory.file("reports-\(number)"),
         ])
     }
@@ -39,12 +37,12 @@ import Testing
     #expect(await (try night(1, reading: calm.conninfo)).finish().status == 3)
     let (total, wanted) = (try await calm.total(), try report(1))
     #expect(total > 10)
-    print("PromotionTests: \(Self.effort) of \(total) instants")
+    print("PromotionTests: \(TortureSettings.effort) of \(total) instants")
     var inTheMiddle = 0
-    for number in 0..<min(Self.effort, 8) {
+    for number in 0..<min(TortureSettings.effort, 8) {
       let standby = try await primary.startStandby()
       try await standby.catchUp(with: primary)
-      let instant = max(1, total * (2 * number + 1) / (2 * min(Self.effort, 8)))
+      let instant = max(1, total * (2 * number + 1) / (2 * min(TortureSettings.effort, 8)))
       let passage = try await DatabaseProxy(to: standby.conninfo(database: name), .hold, at: instant)
       let running = try night(number + 2, reading: passage.conninfo)
       while passage.count < instant, running.process.isRunning { await pause() }

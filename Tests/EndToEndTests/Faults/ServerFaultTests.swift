@@ -6,9 +6,8 @@ import Testing
 /// Faults of the server or of a volume at any instant of a night. The night retries or reports them. One more run makes
 /// the undisturbed report. `TEST_EFFORT=n` multiplies the faults; `TEST_SEED=s` repeats the instants.
 @Suite(.serialized) struct ServerFaultTests {
-  private static let effort = ProcessInfo.processInfo.environment["TEST_EFFORT"].flatMap { Int($0) } ?? 1
-  private static let seed =
-    ProcessInfo.processInfo.environment["TEST_SEED"].flatMap { UInt64($0) } ?? 1
+  /// A night in a cluster that these tests stop and fill.
+  private static let nightOfOwnCluster = Task { try await RepeatedNight(in: PrivatePostgres.start()) }
 
   private enum Trouble: String, CaseIterable {
     case terminated, cancelled, restarted, conflicting
@@ -77,18 +76,17 @@ import Testing
             """, cluster.conninfo(database: database))
         }
         return false
-      case .volumeGone:
+      case .volumeGone, .volumeUnmounted:
         let files = FileManager.default
         if files.fileExists(atPath: reports) { try files.moveItem(atPath: reports, toPath: reports + "-away") }
-        try Data().write(to: URL(fileURLWithPath: reports))
+        if self == .volumeGone {
+          try Data().write(to: URL(fileURLWithPath: reports))
+        } else {
+          try files.createDirectory(atPath: reports, withIntermediateDirectories: true)
+        }
         return false
       case .volumeDeleted:
         try? FileManager.default.removeItem(atPath: reports)
-        return false
-      case .volumeUnmounted:
-        let files = FileManager.default
-        if files.fileExists(atPath: reports) { try files.moveItem(atPath: reports, toPath: reports + "-away") }
-        try files.createDirectory(atPath: reports, withIntermediateDirectories: true)
         return false
       case .full:
         try volume?.fill()
@@ -107,11 +105,8 @@ import Testing
           try await execute(
             "DROP TRIGGER IF EXISTS trouble ON night_audit.\(table)", cluster.conninfo(database: database))
         }
-        let session = try await PostgresSession.connect(
-          cluster.conninfo(database: database), applicationName: "night-audit tests")
-        let isMet = try await session.execute("SELECT last_value >= 4 FROM public.troubles").single().bool(0)
-        await session.close()
-        return isMet
+        return try await DatabaseRole.superuser.value(
+          "SELECT last_value >= 4 FROM public.troubles", in: cluster.conninfo(database: database)) == "true"
       case .volumeGone:
         let files = FileManager.default
         var isFolder: ObjCBool = false
@@ -136,24 +131,18 @@ import Testing
     private static let written = ["answers", "evidence", "transactions", "receipt_checks", "findings", "runs"]
 
     private func execute(_ sql: String, _ conninfo: String) async throws {
-      let session = try await PostgresSession.connect(conninfo, applicationName: "night-audit tests")
-      try await session.executeScript(sql)
-      await session.close()
+      try await DatabaseRole.superuser.execute(sql, in: conninfo)
     }
 
     private func signal(
       _ function: String, _ condition: String, _ database: String, _ cluster: PrivatePostgres
     ) async throws -> Int64 {
-      let session = try await PostgresSession.connect(
-        cluster.conninfo(database: "postgres"), applicationName: "night-audit tests")
-      let count = try await session.execute(
+      let count = try await DatabaseRole.superuser.value(
         """
         SELECT count(*) FILTER (WHERE \(function)(pid)) FROM pg_stat_activity
-          WHERE datname = $1 AND application_name = 'night-audit' AND \(condition)
-        """, [.text(database)]
-      ).single().int64(0)
-      await session.close()
-      return count
+          WHERE datname = '\(database)' AND application_name = 'night-audit' AND \(condition)
+        """, in: cluster.conninfo(database: "postgres"))
+      return Int64(count) ?? 0
     }
   }
 
@@ -191,15 +180,14 @@ import Testing
   }
 
   @Test func oneMoreRunCompletesANightAfterServerFaults() async throws {
-    let repeated = try await RepeatedNight(in: PrivatePostgres.start())
-    let tried = Self.effort * Trouble.ofServers.count
-    print("ServerFaultTests: \(tried) of \(repeated.sent) instants, TEST_SEED=\(Self.seed)")
-    var state = Self.seed
+    let repeated = try await Self.nightOfOwnCluster.value
+    let tried = TortureSettings.effort * Trouble.ofServers.count
+    print("ServerFaultTests: \(tried) of \(repeated.sent) instants, TEST_SEED=\(TortureSettings.seed)")
+    var instants = SeededGenerator(seed: TortureSettings.seed)
     var disturbed = 0
     for number in 0..<tried {
       let trouble = Trouble.ofServers[number % Trouble.ofServers.count]
-      state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
-      let night = try await meet(trouble, at: Int(state >> 33) % repeated.sent + 1, of: repeated)
+      let night = try await meet(trouble, at: instants.number(1...repeated.sent), of: repeated)
       disturbed += night.isDisturbed ? 1 : 0
     }
     // Some faults hit an idle moment or the very end.
@@ -210,7 +198,7 @@ import Testing
     let repeated = try await RepeatedNight.shared()
     var statuses: Set<Int32> = []
     for trouble in Trouble.ofVolumes {
-      for tenths in Self.effort > 1 ? [1, 7, 9] : [9] {
+      for tenths in TortureSettings.effort > 1 ? [1, 7, 9] : [9] {
         statuses.insert(try await meet(trouble, at: max(1, repeated.sent * tenths / 10), of: repeated).status)
       }
     }
@@ -218,9 +206,9 @@ import Testing
   }
 
   @Test(.enabled(if: SmallVolume.isPossible)) func aFullServerIsReported() async throws {
-    let repeated = try await RepeatedNight(in: PrivatePostgres.start())
+    let repeated = try await Self.nightOfOwnCluster.value
     var statuses: Set<Int32> = []
-    for tenth in Self.effort > 1 ? Array(0...9) : [1] {
+    for tenth in TortureSettings.effort > 1 ? Array(0...9) : [1] {
       let volume = try await SmallVolume.make(for: repeated.shop.cluster)
       statuses.insert(try await meet(.full, at: max(1, repeated.sent * tenth / 10), of: repeated, on: volume).status)
     }

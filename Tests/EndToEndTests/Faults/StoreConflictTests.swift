@@ -61,8 +61,7 @@ import Testing
     }
 
     func end(for night: Program.Running?) async throws -> PostgresSession {
-      let session = try await PostgresSession.connect(
-        DatabaseRole.superuser.conninfo(database), applicationName: "night-audit tests")
+      let session = try await DatabaseRole.superuser.session(database)
       while let night, night.process.isRunning,
         try await !session.execute("SELECT EXISTS (\(Self.granted(Self.met)))").single().bool(0)
       { await pause() }
@@ -72,8 +71,8 @@ import Testing
   }
 
   private func start(_ shop: Rehearsal, _ database: String, _ reports: TemporaryDirectory) throws -> Program.Running {
-    try Program.nightAudit.start(
-      ["run", "--as-of", Rehearsal.asOf, "--config", shop.directory.file("night-audit.yaml")],
+    try shop.start(
+      "run", "--as-of", Rehearsal.asOf,
       environment: ["NIGHT_AUDIT_DATABASE_URL": database, "NIGHT_AUDIT_REPORT_DIRECTORY": reports.file("reports")])
   }
 
@@ -88,13 +87,10 @@ import Testing
     let shop = try await Rehearsal.sampleShop()
     // An upgrade changes this table; looking for an index locks its table too.
     try await shop.execute("ALTER TABLE night_audit.runs OWNER TO postgres")
-    let others = try await PostgresSession.connect(
-      DatabaseRole.superuser.conninfo(shop.conninfo), applicationName: "night-audit tests")
+    let others = try await shop.session()
     try await others.executeScript("BEGIN; LOCK TABLE night_audit.runs, sales.deliveries IN ROW EXCLUSIVE MODE")
     let waiting = try [[], ["--with-sales-schema"]].map { options in
-      try Program.nightAudit.start(
-        ["init", "--config", shop.directory.file("night-audit.yaml")] + options,
-        environment: DatabaseRole.superuser.environment(shop.conninfo))
+      try shop.start("init", more: options, environment: DatabaseRole.superuser.environment(shop.conninfo))
     }
     for one in waiting {
       let result = await one.finish()
@@ -104,9 +100,8 @@ import Testing
       #expect(result.errors.contains("run it again"), "\(result)")
     }
     try await others.executeScript("COMMIT")
-    let initialised = try await shop.nightAudit(
-      "init", "--with-sales-schema", environment: DatabaseRole.superuser.environment(shop.conninfo))
-    #expect(initialised.status == 0, "\(initialised)")
+    try await shop.nightAudit(
+      "init", "--with-sales-schema", environment: DatabaseRole.superuser.environment(shop.conninfo), exits: [0])
     let owner = "SELECT relowner::regrole FROM pg_class WHERE oid = 'night_audit.runs'::regclass"
     #expect(try await shop.value(owner) == "night_audit_owner")
     await others.close()
@@ -116,11 +111,9 @@ import Testing
   @Test func aNightDoesNotWaitForTableLocks() async throws {
     let shop = try await Rehearsal.sampleShop()
     let months = "SELECT count(*) FROM pg_class WHERE relname ~ '^(evidence|answers)_20[0-9_]+$'"
-    let others = try await PostgresSession.connect(
-      DatabaseRole.superuser.conninfo(shop.conninfo), applicationName: "night-audit tests")
+    let others = try await shop.session()
     try await others.executeScript("BEGIN; LOCK TABLE night_audit.answers_default IN ACCESS SHARE MODE")
-    let disturbed = try await shop.nightAudit("run", "--as-of", Rehearsal.asOf)
-    #expect(disturbed.status == 3 && disturbed.errors.contains("monthly partitions of evidence"), "\(disturbed)")
+    try await shop.nightAudit("run", "--as-of", Rehearsal.asOf, exits: [3], says: "monthly partitions of evidence")
     #expect(try await shop.value(months) == "0")
     try await others.executeScript("COMMIT")
     let calm = try await shop.nightAudit("run", "--as-of", Rehearsal.asOf)
@@ -136,34 +129,33 @@ import Testing
       .finish()
     #expect(undisturbed.status == 3, "\(undisturbed)")
     let wanted = try files(shop, calm)
-    for (relation, code, isAudited) in [
-      (Relation.orders, "40001", true), (.receipts, "40P01", false), (.deliveries, "55P03", true),
-    ] {
-      for isOnce in [true, false] {
-        let what = "\(code) from \(relation)\(isAudited ? " in the audit" : "")\(isOnce ? ", once" : "")"
-        let trouble = try await Trouble(relation, code, isAudited: isAudited, isOnce: isOnce, in: shop)
-        let reports = try TemporaryDirectory()
-        let night = try start(shop, trouble.database, reports)
-        let over = isOnce ? try await trouble.end(for: night) : nil
-        let first = await night.finish()
-        await over?.close()
-        if isOnce {
-          #expect(first.status == 3, "\(what): \(first)")
-          #expect(try files(shop, reports) == wanted, "\(what)")
-        } else {
-          #expect(first.status == 69, "\(what): \(first)")
-          #expect(first.errors.contains("Postgres error \(code): "), "\(what): \(first)")
-          #expect(first.errors.contains("run it again"), "\(what): \(first)")
-          #expect(!FileManager.default.fileExists(atPath: reports.file("reports/latest")), "\(what)")
-        }
-        let session = try await trouble.end(for: nil)
-        let second = await (try start(shop, trouble.database, reports)).finish()
-        #expect(second.status == 3, "after \(what): \(second)")
-        #expect(try files(shop, reports) == wanted, "after \(what)")
-        let entries = try FileManager.default.contentsOfDirectory(atPath: reports.file("reports")).sorted()
-        #expect(entries == ["2026-11-19", "latest"], "after \(what)")
-        await session.close()
+    for (relation, code, isAudited, isOnce) in [
+      (.orders, "40001", true, true), (.receipts, "40P01", false, true), (.receipts, "40P01", false, false),
+      (.deliveries, "55P03", true, false),
+    ] as [(Relation, String, Bool, Bool)] {
+      let what = "\(code) from \(relation)\(isAudited ? " in the audit" : "")\(isOnce ? ", once" : "")"
+      let trouble = try await Trouble(relation, code, isAudited: isAudited, isOnce: isOnce, in: shop)
+      let reports = try TemporaryDirectory()
+      let night = try start(shop, trouble.database, reports)
+      let over = isOnce ? try await trouble.end(for: night) : nil
+      let first = await night.finish()
+      await over?.close()
+      if isOnce {
+        #expect(first.status == 3, "\(what): \(first)")
+        #expect(try files(shop, reports) == wanted, "\(what)")
+        continue
       }
+      #expect(first.status == 69, "\(what): \(first)")
+      #expect(first.errors.contains("Postgres error \(code): "), "\(what): \(first)")
+      #expect(first.errors.contains("run it again"), "\(what): \(first)")
+      #expect(!FileManager.default.fileExists(atPath: reports.file("reports/latest")), "\(what)")
+      let session = try await trouble.end(for: nil)
+      let second = await (try start(shop, trouble.database, reports)).finish()
+      #expect(second.status == 3, "after \(what): \(second)")
+      #expect(try files(shop, reports) == wanted, "after \(what)")
+      let entries = try FileManager.default.contentsOfDirectory(atPath: reports.file("reports")).sorted()
+      #expect(entries == ["2026-11-19", "latest"], "after \(what)")
+      await session.close()
     }
   }
 }
