@@ -1,4 +1,5 @@
 import Foundation
+import Postgres
 import TestSupport
 import Testing
 
@@ -10,8 +11,7 @@ import Testing
 
   private func importing(_ shop: Rehearsal, _ arguments: String...) async throws -> (Int32, [String: Any]) {
     let result = try await shop.nightAudit("findings", "import", "--by", "finance", "--json", more: arguments)
-    let document = try JSONSerialization.jsonObject(with: Data(result.output.utf8)) as? [String: Any]
-    return (result.status, try #require(document, "\(result.errors)"))
+    return (result.status, try result.json())
   }
 
   private func reasons(_ document: [String: Any]) -> [String] {

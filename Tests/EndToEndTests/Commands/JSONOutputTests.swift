@@ -21,7 +21,7 @@ import Testing
     func note(_ schema: String, _ statuses: [Int32], _ arguments: String...) async throws {
       let role = arguments[0] == "init" ? DatabaseRole.superuser : .writer
       let result = try await shop.nightAudit(
-        arguments[0], more: Array(arguments.dropFirst()) + ["--json"], environment: role.environment(shop.conninfo))
+        more: arguments + ["--json"], environment: role.environment(shop.conninfo))
       #expect(statuses.contains(result.status), "\(arguments): \(result.status) \(result.errors)")
       documents.append((schema, result.output))
     }

@@ -162,7 +162,7 @@ struct FaultProfile: Sendable {
     forced("an empty body in every answer", .silence, #""body":"empty""#),
   ]
 
-  private static let ofServerAPI =
+  private static let ofServerAPI: [FaultProfile] =
     forced(
       [
         ("no answers about transactions", .parts, #""path":"/production/inApps/v1/transactions","httpStatus":503"#),
@@ -199,7 +199,7 @@ struct FaultProfile: Sendable {
   private static let anotherAppsReceipt =
     #""fields":{"receipt":{"bundle_id":"com.example.stranger","in_app":[]},"latest_receipt_info":[]}"#
 
-  private static let ofReceipts =
+  private static let ofReceipts: [FaultProfile] =
     forced(
       [
         ("a refused shared secret", .refused(says: "shared secret"), #""status":21004"#),

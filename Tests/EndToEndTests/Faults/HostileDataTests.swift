@@ -210,7 +210,7 @@ import Testing
     let again = try table("findings.csv", in: next)
     #expect(ids(again) == ids(found) && again.count == found.count)
     let book = try #require(try FileManager.default.contentsOfDirectory(atPath: next).first { $0.hasSuffix(".xlsx") })
-    let imported = try await shop.nightAudit(["findings", "import", next + "/" + book, "--by", "finance"], exits: [0])
+    let imported = try await shop.nightAudit("findings", "import", next + "/" + book, "--by", "finance", exits: [0])
     #expect(imported.output.contains("\(again.count) findings read: 0 entries of 0 findings changed, 0 refused."))
   }
 

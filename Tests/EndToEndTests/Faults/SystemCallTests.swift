@@ -173,11 +173,11 @@ import Testing
       _ = try stage.callsMade()
       let newest = try await stage.shop.value(
         "SELECT run_id::text FROM night_audit.runs ORDER BY started_at DESC LIMIT 1")
-      let first = try await stage.nightAudit("runs", "forget", newest, in: "night", at: call)
+      let first = try await stage.nightAudit(["runs", "forget", newest], in: "night", at: call)
       let calls = try stage.callsMade()
       if call == 0 { return (first, calls) }
       #expect(first.status == 128 + SIGKILL, "\(first)")
-      return (try await stage.nightAudit("runs", "forget", newest, in: "night"), calls)
+      return (try await stage.nightAudit(["runs", "forget", newest], in: "night"), calls)
     }
     let (undisturbed, calls) = try await forget()
     #expect(undisturbed.status == 0 && calls.count > 5, "\(undisturbed) \(calls)")
@@ -218,7 +218,8 @@ import Testing
       #expect(try stage.entries("night/reports") == ["2026-11-20", "held", "latest"], "\(what)")
       #expect(try stage.entries("night/reports/held") == [], "\(what)")
       for arguments in [["verify", "--run", held], ["verify", night + "/reports/2026-11-20"]] {
-        try await stage.nightAudit(arguments, in: "night", environment: database, exits: [0])
+        let verified = try await stage.nightAudit(arguments, in: "night", environment: database)
+        #expect(verified.status == 0, "\(what) \(verified)")
       }
       _ = try stage.callsMade()
       return calls

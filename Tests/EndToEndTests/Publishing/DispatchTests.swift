@@ -67,7 +67,7 @@ import TestSupport
         hook:
           command: [\(script), --now]
       """)
-    let doctor = try await shop.nightAudit("doctor", exits: [0])
+    try await shop.nightAudit("doctor", exits: [0])
     let result = try await shop.nightAudit(
       "run", "--as-of", Rehearsal.asOf, environment: ["NIGHT_AUDIT_X": "1"], exits: [3])
     for name in ["finance", "bucket", "partner", "hook"] {
@@ -144,7 +144,7 @@ import TestSupport
         .replacing("=\n", with: "")
     }
     try await shop.execute("UPDATE sales.orders SET quantity = 0")
-    let held = try await shop.nightAudit("run", "--as-of", Rehearsal.asOf, exits: [4])
+    try await shop.nightAudit("run", "--as-of", Rehearsal.asOf, exits: [4])
     #expect(try told(0).contains("Subject: Night audit 2026-11-19: HELD, nothing is published"))
     #expect(try told(0).contains("orders have rows that break the contract"))
     #expect(try told(0).contains("/held/2026-11-19"))

@@ -33,8 +33,8 @@ final class SignedShop: TestShop {
     sendsNotifications: Bool = true, audit: String = "testUsers: []", formats: String = "csv",
     simulator arguments: [String] = []
   ) async throws {
-    directory = try TemporaryDirectory()
-    self.apps = apps
+    let directory = try TemporaryDirectory()
+    (self.directory, self.apps) = (directory, apps)
     conninfo = try await DatabaseRole.makeDatabase(of: PrivatePostgres.shared())
     try directory.write(
       Self.world(apps: apps, transactions: transactions, errors: errors, sendsNotifications: sendsNotifications),
