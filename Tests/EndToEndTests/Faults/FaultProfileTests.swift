@@ -160,6 +160,18 @@ struct FaultProfile: Sendable {
     forced("other JSON for every answer", .silence, #""body":"wrongType""#),
     forced("17 MiB for every answer", .silence, #""body":"huge""#),
     forced("an empty body in every answer", .silence, #""body":"empty""#),
+    forced(
+      "a key refused for some requests", .parts, #""share":0.3,"httpStatus":401"#, [.serverApi], isAlwaysTried: true),
+    FaultProfile(
+      name: "everything 4040010", outcome: .refused(says: "not_found"),
+      knobs: #"""
+        {"force":[{"path":"/production/inApps/v1/transactions","errorCode":4040010},
+          {"path":"/sandbox/inApps/v1/transactions","errorCode":4040010}]}
+        """#,
+      channels: [.serverApi], isAlwaysTried: true),
+    forced("another app's receipt for every question", .parts, anotherAppsReceipt, [.signedReceipts]),
+    forced(
+      "another app's receipt for every question", .refused(says: "bundleId"), anotherAppsReceipt, [.verifyReceipt]),
   ]
 
   private static let ofServerAPI: [FaultProfile] =
@@ -184,17 +196,7 @@ struct FaultProfile: Sendable {
           #""path":"/production/inApps/v1/transactions","payload":{"transactionId":"2000000000001"}"#
         ),
         ("pages without an end", .parts, #""fields":{"hasMore":true}"#),
-      ], [.serverApi]) + [
-      forced(
-        "a key refused for some requests", .parts, #""share":0.3,"httpStatus":401"#, [.serverApi], isAlwaysTried: true),
-      FaultProfile(
-        name: "everything 4040010", outcome: .refused(says: "not_found"),
-        knobs: #"""
-          {"force":[{"path":"/production/inApps/v1/transactions","errorCode":4040010},
-            {"path":"/sandbox/inApps/v1/transactions","errorCode":4040010}]}
-          """#,
-        channels: [.serverApi], isAlwaysTried: true),
-    ]
+      ], [.serverApi])
 
   private static let anotherAppsReceipt =
     #""fields":{"receipt":{"bundle_id":"com.example.stranger","in_app":[]},"latest_receipt_info":[]}"#
@@ -213,11 +215,7 @@ struct FaultProfile: Sendable {
         ),
         ("status 0 without a receipt", .silence, #""status":0"#),
         ("one environment for every receipt", .parts, #""fields":{"environment":"Sandbox"}"#),
-      ], [.signedReceipts, .verifyReceipt]) + [
-      forced("another app's receipt for every question", .parts, anotherAppsReceipt, [.signedReceipts]),
-      forced(
-        "another app's receipt for every question", .refused(says: "bundleId"), anotherAppsReceipt, [.verifyReceipt]),
-    ]
+      ], [.signedReceipts, .verifyReceipt])
 
   /// 429 with odd values of `Retry-After`.
   private static let odd: [FaultProfile] = [
