@@ -191,7 +191,9 @@ let package = Package(
         .product(name: "UnixSignals", package: "swift-service-lifecycle"),
         .product(name: "X509", package: "swift-certificates"),
       ], path: "Tests/app-store-simulator", swiftSettings: strict),
-    .target(name: "TestSupport", dependencies: ["Postgres"], path: "Tests/TestSupport", swiftSettings: strict),
+    .target(
+      name: "TestSupport", dependencies: ["Postgres"], path: "Tests/TestSupport", exclude: ["read_workbook.py"],
+      swiftSettings: strict),
     .target(
       name: "ShopDatabases", dependencies: ["AuditStore", "Postgres", "SalesStore", "TestSupport"],
       path: "Tests/ShopDatabases", swiftSettings: strict),

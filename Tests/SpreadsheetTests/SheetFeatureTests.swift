@@ -1,4 +1,5 @@
 import Spreadsheet
+import TestSupport
 import Testing
 
 struct SheetFeatureTests {
@@ -35,30 +36,20 @@ struct SheetFeatureTests {
     }
     #expect(read.active == "Second")
     let sheet = try read.sheet("Second")
-    // Excel and the library add a margin of 0.7109375 to the width of columns.
-    #expect(sheet.widths["A"] == 20.7109375)
-    #expect(sheet.widths["C"] == 12.7109375)
-    #expect(sheet.heights["1"] == 30)
+    #expect(sheet.widths["A"] == 20 && sheet.widths["C"] == 12 && sheet.heights["1"] == 30)
     #expect(sheet.merged == ["A1:B1"] && sheet.raw["A1"] == "Title & _x0041_")
-    #expect(sheet.cells["C2"]?.numberFormat == "#,##0.00")
+    #expect(sheet.cells["C2"]?.format == "#,##0.00")
     #expect(sheet.freeze == "C2" && sheet.filter == "A1:C10")
     #expect(sheet.tab == "FF00AA77" && !sheet.gridlines)
-    #expect(
-      sheet.protection == [
-        "sheet": true, "formatCells": true, "formatColumns": true, "sort": true, "autoFilter": false,
-        "selectLockedCells": false,
-      ], "openpyxl's true means locked")
-    #expect(
-      sheet.landscape && sheet.fitsToPage && sheet.fitToWidth ?? 1 == 1 && sheet.fitToHeight == 0 && sheet.paper == 9)
-    #expect(sheet.titleRows?.filter { $0 != "$" } == "1:1")
-    #expect(sheet.printArea == "$A$1:$C$10")
+    #expect(sheet.isProtected && sheet.permissions == ["autoFilter", "selectLockedCells"])
+    #expect(sheet.landscape && sheet.pagesWide == 1 && sheet.pagesHigh == 0 && sheet.paper == 9)
+    #expect(sheet.titleRows == "1:1" && sheet.printArea == "$A$1:$C$10")
     #expect(sheet.header == "Night audit" && sheet.footer == "Page &P of &N")
-    #expect(try read.sheet("First").gridlines && read.sheet("First").protection["sheet"] == false)
+    #expect(try read.sheet("First").gridlines && !read.sheet("First").isProtected)
   }
 
   @Test func choicesAndConditionalFormatsAreReadBack() throws {
-    let read = try roundTrip { workbook in
-      let sheet = try workbook.addSheet(named: "Findings", storage: .inMemory)
+    let sheet = try roundTrip(.inMemory) { sheet, workbook in
       let red = try workbook.addFormat(CellStyle { $0.background = Colour(0xFFC7CE) })
       func column(_ index: Int) -> CellRange { CellRange(rows: 1...9, columns: index...index) }
       try sheet.addChoice(of: ["open", "acknowledged", "gelöst"], in: column(0))
@@ -70,28 +61,23 @@ struct SheetFeatureTests {
         for column in 0...3 { try sheet.writeInteger(row, row: row, column: column) }
       }
     }
-    let sheet = try read.sheet("Findings")
-    #expect(sheet.validations == ["A2:A10": "\"open,acknowledged,gelöst\""])
-    #expect(sheet.conditional["B2:B10"] == ["cellIs equal ['\"say \"\"no\"\"\"']"])
-    #expect(sheet.conditional["C2:C10"] == ["cellIs greaterThan ['7']"])
-    #expect(sheet.conditional["D2:D10"] == ["expression None ['D2>30']"])
+    #expect(sheet.choices == ["A2:A10": "\"open,acknowledged,gelöst\""])
+    #expect(
+      sheet.conditional == [#"B2:B10 equal "say ""no""""#, "C2:C10 greaterThan 7", "D2:D10 expression D2>30"])
   }
 
   @Test(arguments: [Workbook.Storage.streamed, .inMemory])
   func aLinkCarriesAnyText(storage: Workbook.Storage) throws {
     let texts = ["to <orders> & back", "a\u{1}b", "_x0041_", String(repeating: "é", count: 3_000), " x "]
-    let read = try roundTrip { workbook in
-      let sheet = try workbook.addSheet(named: "Links", storage: storage)
+    let sheet = try roundTrip(storage) { sheet, workbook in
       for (row, text) in texts.enumerated() {
         try sheet.writeLink(to: CellReference(row: row, column: 1), on: "The orders", text: text, row: row, column: 0)
       }
       _ = try workbook.addSheet(named: "The orders", storage: storage)
       #expect(sheet.remainingLinks == Sheet.maximumLinks - texts.count)
     }
-    let sheet = try read.sheet("Links")
     for (row, text) in texts.enumerated() {
-      #expect(sheet.links["A\(row + 1)"] == "'The orders'!B\(row + 1)")
-      #expect(sheet.raw["A\(row + 1)"] == text)
+      #expect(sheet.cells["A\(row + 1)"]?.link == "'The orders'!B\(row + 1)" && sheet.raw["A\(row + 1)"] == text)
     }
   }
 
@@ -99,13 +85,13 @@ struct SheetFeatureTests {
     try withTemporaryDirectory { directory in
       let workbook = try Workbook(in: directory)
       let sheet = try workbook.addSheet(named: "Links", storage: .streamed)
-      let target = CellReference(row: 0, column: 0)
-      for row in 0..<Sheet.maximumLinks { try sheet.writeLink(to: target, on: "Links", text: "x", row: row, column: 0) }
-      #expect(sheet.remainingLinks == 0)
-      let next = 65_530
-      #expect(Sheet.maximumLinks == next)
-      #expect(code { try sheet.writeLink(to: target, on: "Links", text: "x", row: next, column: 0) } == .tooManyLinks)
-      try sheet.writeText("x", row: next, column: 0)
+      func link(_ row: Int) throws {
+        try sheet.writeLink(to: CellReference(row: 0, column: 0), on: "Links", text: "x", row: row, column: 0)
+      }
+      for row in 0..<Sheet.maximumLinks { try link(row) }
+      #expect(sheet.remainingLinks == 0 && Sheet.maximumLinks == 65_530)
+      #expect(code { try link(65_530) } == .tooManyLinks)
+      try sheet.writeText("x", row: 65_530, column: 0)
       try workbook.close()
     }
   }
@@ -124,9 +110,7 @@ struct SheetFeatureTests {
         var chart = Chart(
           kind, title: "Orders <per> day", series: "Orders", categories: categories, values: values,
           colour: Colour(0x336699))
-        chart.valueFormat = "#,##0"
-        chart.description = "Orders per day"
-        chart.width = 600
+        (chart.valueFormat, chart.description, chart.width) = ("#,##0", "Orders per day", 600)
         try workbook.addChart(chart, to: summary, row: index * 16, column: 0)
       }
     }
@@ -134,13 +118,16 @@ struct SheetFeatureTests {
   }
 
   @Test func otherValuesBeyondTheLimitsAreRejectedBeforeTheyReachTheLibrary() throws {
-    try withTemporaryDirectory { directory in
-      let workbook = try Workbook(in: directory)
-      let sheet = try workbook.addSheet(named: "Orders", storage: .inMemory)
+    try withSheet(.inMemory) { sheet, workbook in
       let format = try workbook.addFormat(CellStyle())
       let one = CellRange(rows: 0...0, columns: 0...0)
       let outside = CellRange(rows: 0...1_048_576, columns: 0...0)
-      let place = SheetRange(sheet: "Orders", range: one)
+      let chart = Chart(
+        .bar, title: "Orders", series: "=A1", categories: SheetRange(sheet: "Orders", range: one),
+        values: SheetRange(sheet: "Orders", range: one), colour: Colour(0))
+      func add(_ name: SheetName) throws { _ = try workbook.addSheet(named: name, storage: .streamed) }
+      func style(_ change: (inout CellStyle) -> Void) throws { _ = try workbook.addFormat(CellStyle(change)) }
+      func rule(_ rule: ConditionalFormat) throws { try sheet.addConditionalFormat(rule, in: one) }
       let cases: [(String, SpreadsheetError.Code, () throws -> Void)] = [
         ("width", .parameterNotAllowed, { try sheet.setColumns(0...0, width: .nan) }),
         ("height", .parameterNotAllowed, { try sheet.setRow(0, height: 0) }),
@@ -152,40 +139,23 @@ struct SheetFeatureTests {
         ("comma in a choice", .parameterNotAllowed, { try sheet.addChoice(of: ["a,b"], in: one) }),
         // 128 characters, but 256 bytes: the library's buffer has 258, with quotation marks and NUL.
         ("bytes of a choice", .textTooLong, { try sheet.addChoice(of: [String(repeating: "é", count: 128)], in: one) }),
-        (
-          "control in a rule", .textNotRepresentable,
-          { try sheet.addConditionalFormat(.text(equals: "\u{1}", format), in: one) }
-        ),
-        ("number of a rule", .notFinite, { try sheet.addConditionalFormat(.number(.less, .nan, format), in: one) }),
+        ("control in a rule", .textNotRepresentable, { try rule(.text(equals: "\u{1}", format)) }),
+        ("number of a rule", .notFinite, { try rule(.number(.less, .nan, format)) }),
         (
           "empty link", .parameterNotAllowed,
           { try sheet.writeLink(to: CellReference(row: 0, column: 0), on: "Orders", text: "", row: 0, column: 0) }
         ),
         (
-          "chart with a formula for a name", .parameterNotAllowed,
-          {
-            let chart = Chart(.bar, title: "Orders", series: "=A1", categories: place, values: place, colour: Colour(0))
-            try workbook.addChart(chart, to: sheet, row: 0, column: 0)
-          }
+          "chart named by a formula", .parameterNotAllowed,
+          { try workbook.addChart(chart, to: sheet, row: 0, column: 0) }
         ),
-        (
-          "number format", .textTooLong,
-          { _ = try workbook.addFormat(CellStyle { $0.numberFormat = String(repeating: "0", count: 128) }) }
-        ),
-        ("indent", .parameterNotAllowed, { _ = try workbook.addFormat(CellStyle { $0.indent = 16 }) }),
-        ("sheet twice", .nameNotAllowed, { _ = try workbook.addSheet(named: "ORDERS", storage: .streamed) }),
-        ("no sheet name", .nameNotAllowed, { _ = try workbook.addSheet(named: "", storage: .streamed) }),
-        ("sheet name", .nameNotAllowed, { _ = try workbook.addSheet(named: "a/b", storage: .streamed) }),
-        ("apostrophe", .nameNotAllowed, { _ = try workbook.addSheet(named: "it's", storage: .streamed) }),
-        ("reserved sheet name", .nameNotAllowed, { _ = try workbook.addSheet(named: "History", storage: .streamed) }),
-        (
-          "long sheet name", .nameNotAllowed,
-          { _ = try workbook.addSheet(named: "This name has thirty-two letters", storage: .streamed) }
-        ),
-        (
-          "sheet name beyond ASCII", .nameNotAllowed,
-          { _ = try workbook.addSheet(named: "Übersicht", storage: .streamed) }
-        ),
+        ("number format", .textTooLong, { try style { $0.numberFormat = String(repeating: "0", count: 128) } }),
+        ("indent", .parameterNotAllowed, { try style { $0.indent = 16 } }),
+        ("sheet twice", .nameNotAllowed, { try add("ORDERS") }), ("no sheet name", .nameNotAllowed, { try add("") }),
+        ("sheet name", .nameNotAllowed, { try add("a/b") }), ("apostrophe", .nameNotAllowed, { try add("it's") }),
+        ("reserved sheet name", .nameNotAllowed, { try add("History") }),
+        ("long sheet name", .nameNotAllowed, { try add("This name has thirty-two letters") }),
+        ("sheet name beyond ASCII", .nameNotAllowed, { try add("Übersicht") }),
       ]
       for (name, expected, attempt) in cases { #expect(code(attempt) == expected, "\(name)") }
     }

@@ -1,4 +1,5 @@
 import Spreadsheet
+import TestSupport
 import Testing
 
 struct StreamingTests {
@@ -18,21 +19,17 @@ struct StreamingTests {
       }
     }
     let (orders, findings, refunds) = try (read.sheet("Orders"), read.sheet("Findings"), read.sheet("Refunds"))
-    #expect(orders.dimensions == "A1:B\(rows)")
-    #expect(refunds.dimensions == "A1:B\(rows)")
+    #expect([orders, refunds].allSatisfy { $0.dimensions == "A1:B\(rows)" })
     for row in 0..<rows {
-      #expect(orders.raw["A\(row + 1)"] == "order \(row)")
-      #expect(orders.cells["B\(row + 1)"]?.number == Double(-row))
-      #expect(refunds.raw["A\(row + 1)"] == "refund \(row)")
-      #expect(refunds.cells["B\(row + 1)"]?.number == Double(row))
+      let cell = "\(row + 1)"
+      #expect(orders.raw["A" + cell] == "order \(row)" && orders.cells["B" + cell]?.number == Double(-row))
+      #expect(refunds.raw["A" + cell] == "refund \(row)" && refunds.cells["B" + cell]?.number == Double(row))
       #expect(findings.raw["A\(rows - row)"] == "finding \(row)")
     }
   }
 
   @Test func everyWriteToAnEarlierRowIsRejected() throws {
-    try withTemporaryDirectory { directory in
-      let workbook = try Workbook(in: directory)
-      let sheet = try workbook.addSheet(named: "Orders", storage: .streamed)
+    try withSheet { sheet, workbook in
       let format = try workbook.addFormat(CellStyle { $0.isBold = true })
       try sheet.writeText("ten", row: 10, column: 5)
       try sheet.writeText("still ten", row: 10, column: 0)

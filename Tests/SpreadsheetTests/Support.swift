@@ -3,14 +3,6 @@ import Spreadsheet
 import TestSupport
 import Testing
 
-/// Creates a directory for one test and removes it afterwards.
-func withTemporaryDirectory<Result>(_ body: (String) throws -> Result) throws -> Result {
-  let directory = FileManager.default.temporaryDirectory.appending(path: "spreadsheet-\(UUID().uuidString)")
-  try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
-  defer { try? FileManager.default.removeItem(at: directory) }
-  return try body(directory.path)
-}
-
 extension DocumentProperties {
   // The fixed instant makes files comparable.
   static let sample = DocumentProperties(title: "Night audit", created: 1_763_510_400)
@@ -35,6 +27,22 @@ func roundTrip(
   }
 }
 
+/// Writes the sheet `Orders` and reads it back with openpyxl.
+func roundTrip(
+  _ storage: Workbook.Storage = .streamed, _ write: (Sheet, borrowing Workbook) throws -> Void
+) throws -> ReadWorkbook.Sheet {
+  try roundTrip { workbook in try write(workbook.addSheet(named: "Orders", storage: storage), workbook) }
+    .sheet("Orders")
+}
+
+/// Runs `body` with the sheet `Orders` of a workbook that is never closed.
+func withSheet(_ storage: Workbook.Storage = .streamed, _ body: (Sheet, borrowing Workbook) throws -> Void) throws {
+  try withTemporaryDirectory { directory in
+    let workbook = try Workbook(in: directory)
+    try body(workbook.addSheet(named: "Orders", storage: storage), workbook)
+  }
+}
+
 /// Returns the code of the error that the body throws; nil if it throws none.
 func code(_ body: () throws -> Void) -> SpreadsheetError.Code? {
   do {
@@ -43,9 +51,4 @@ func code(_ body: () throws -> Void) -> SpreadsheetError.Code? {
   } catch {
     return (error as? SpreadsheetError)?.code
   }
-}
-
-/// Runs a program to its end and returns its output.
-func run(_ program: String, _ arguments: [String], input: String = "") throws -> Data {
-  try Command.run([program] + arguments, input: input)
 }

@@ -1,4 +1,5 @@
 import Spreadsheet
+import TestSupport
 import Testing
 
 struct TableTests {
@@ -40,29 +41,27 @@ struct TableTests {
 
   @Test(arguments: [Workbook.Storage.streamed, .inMemory])
   func tablesThatExcelWouldRepairAreRejected(storage: Workbook.Storage) throws {
-    try withTemporaryDirectory { directory in
-      let workbook = try Workbook(in: directory)
-      let sheet = try workbook.addSheet(named: "Orders", storage: storage)
-      func add(_ name: StaticString, _ headers: [String], rows: Int = 1) throws {
+    try withSheet(storage) { sheet, workbook in
+      let rows = CellRange(rows: 0...1, columns: 0...0)
+      func add(_ name: StaticString, _ headers: [String], rows: Int = 1, to other: Sheet? = nil) throws {
         let table = ExcelTable(name: name, columns: headers.map { .init(header: $0) })
-        try sheet.addTable(table, firstRow: 0, firstColumn: 0, rowCount: rows)
+        try (other ?? sheet).addTable(table, firstRow: 0, firstColumn: 0, rowCount: rows)
       }
       #expect(code { try add("Orders", ["a", "A"]) } == .nameNotAllowed)
       #expect(code { try add("Orders", [""]) } == .nameNotAllowed)
       #expect(code { try add("Orders", ["a\nb"]) } == .textNotRepresentable)
       #expect(code { try add("Orders", [String(repeating: "a", count: 256)]) } == .textTooLong)
-      #expect(code { try add("A1", ["a"]) } == .nameNotAllowed)
-      #expect(code { try add("r1c1", ["a"]) } == .nameNotAllowed)
-      #expect(code { try add("My orders", ["a"]) } == .nameNotAllowed)
+      for name: StaticString in ["A1", "r1c1", "My orders"] {
+        #expect(code { try add(name, ["a"]) } == .nameNotAllowed)
+      }
       #expect(code { try add("Orders", []) } == .parameterNotAllowed)
       #expect(code { try add("Orders", ["a"], rows: 0) } == .parameterNotAllowed)
       #expect(code { try add("Orders", ["a"], rows: 1_048_576) } == .outOfRange)
       try add("Orders", ["a"])
-      #expect(code { try sheet.setAutofilter(CellRange(rows: 0...1, columns: 0...0)) } == .filterConflict)
+      #expect(code { try sheet.setAutofilter(rows) } == .filterConflict)
       let filtered = try workbook.addSheet(named: "Filtered", storage: storage)
-      try filtered.setAutofilter(CellRange(rows: 0...1, columns: 0...0))
-      let table = ExcelTable(name: "Filtered", columns: [.init(header: "a")])
-      #expect(code { try filtered.addTable(table, firstRow: 0, firstColumn: 0, rowCount: 1) } == .filterConflict)
+      try filtered.setAutofilter(rows)
+      #expect(code { try add("Filtered", ["a"], to: filtered) } == .filterConflict)
     }
   }
 }

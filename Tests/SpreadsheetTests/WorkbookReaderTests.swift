@@ -22,7 +22,7 @@ import Testing
   private func withBook<Result>(_ program: String, _ body: (String) throws -> Result) throws -> Result {
     try withTemporaryDirectory { directory throws in
       let path = "\(directory)/book.xlsx"
-      _ = try run(Python.withOpenpyxl(), ["-", path], input: Self.prelude + program)
+      try Command.run([ReadWorkbook.python(), "-", path], input: Self.prelude + program)
       return try body(path)
     }
   }
@@ -70,19 +70,23 @@ import Testing
     }
   }
 
-  @Test func ourOwnWorkbooksAreRead() throws {
+  /// Writes a sheet of these rows and passes its `book.xlsx` to the body.
+  private func withFindings(_ rows: [[String]], _ body: (_ path: String, _ directory: String) throws -> Void) throws {
     try withTemporaryDirectory { directory throws in
       let workbook = try Workbook(in: directory)
       let sheet = try workbook.addSheet(named: "Findings", storage: .streamed)
-      for (row, cells) in [["Finding id", "Remark"], ["0123", "a_x0041_b\u{1}\nשלום 😀"]].enumerated() {
+      for (row, cells) in rows.enumerated() {
         for (column, text) in cells.enumerated() { try sheet.writeText(text, row: row, column: column) }
       }
       try workbook.close()
-      let path = "\(directory)/book.xlsx"
-      #expect(
-        try read(path) == [
-          ReadRow(number: 2, cells: ["Finding id": .text("0123"), "Remark": .text("a_x0041_b\u{1}\nשלום 😀")])
-        ])
+      try body("\(directory)/book.xlsx", directory)
+    }
+  }
+
+  @Test func ourOwnWorkbooksAreRead() throws {
+    let remark = "a_x0041_b\u{1}\nשלום 😀"
+    try withFindings([["Finding id", "Remark"], ["0123", remark]]) { path, _ throws in
+      #expect(try read(path) == [ReadRow(number: 2, cells: ["Finding id": .text("0123"), "Remark": .text(remark)])])
       #expect(try WorkbookReader(path: path).created == 1_763_510_400)
     }
   }
@@ -103,18 +107,16 @@ import Testing
       book.save(path)
       """#
     try withBook(program) { path throws in
-      let reader = try WorkbookReader(path: path)
-      #expect(reader.sheetNames == ["Notes", "Findings"])
+      #expect(try WorkbookReader(path: path).sheetNames == ["Notes", "Findings"])
       let rows = try read(path)
       #expect(rows.map(\.number) == [3, 5, 6])
       #expect(
-        rows[0].cells == [
-          "Finding id": .text("id1"), "Status": .text("open"), "Owner": .text("o"), "Remark": .text("r"),
-        ])
-      #expect(
-        rows[1].cells == [
-          "Finding id": .text("id2"), "Status": .boolean(true), "Owner": .number("7"),
-          "Remark": .formula(result: nil),
+        rows.prefix(2).map(\.cells) == [
+          ["Finding id": .text("id1"), "Status": .text("open"), "Owner": .text("o"), "Remark": .text("r")],
+          [
+            "Finding id": .text("id2"), "Status": .boolean(true), "Owner": .number("7"),
+            "Remark": .formula(result: nil),
+          ],
         ])
       #expect(rows[2].cells["Owner"] == .error("#N/A"))
       guard case .number = rows[2].cells["Remark"] else {
@@ -149,19 +151,12 @@ import Testing
   @Test func workbooksSavedByLibreOfficeAreRead() throws {
     guard let office = ["/usr/bin/soffice", "/usr/local/bin/soffice"].first(where: FileManager.default.fileExists)
     else { return }
-    try withTemporaryDirectory { directory throws in
-      let workbook = try Workbook(in: directory)
-      let sheet = try workbook.addSheet(named: "Findings", storage: .streamed)
-      for (row, cells) in [["Finding id", "Remark"], ["00123", "=cmd()"], ["00124", "two\nlines 😀"]].enumerated() {
-        for (column, text) in cells.enumerated() { try sheet.writeText(text, row: row, column: column) }
-      }
-      try workbook.close()
-      _ = try run(
-        office,
-        [
-          "--headless", "-env:UserInstallation=file://\(directory)/profile", "--convert-to", "xlsx", "--outdir",
-          "\(directory)/saved", "\(directory)/book.xlsx",
-        ])
+    let rows = [["Finding id", "Remark"], ["00123", "=cmd()"], ["00124", "two\nlines 😀"]]
+    try withFindings(rows) { path, directory throws in
+      try Command.run([
+        office, "--headless", "-env:UserInstallation=file://\(directory)/profile", "--convert-to", "xlsx", "--outdir",
+        "\(directory)/saved", path,
+      ])
       let saved = "\(directory)/saved/book.xlsx"
       #expect(
         try read(saved) == [
