@@ -1,38 +1,32 @@
 import Foundation
 import Reconciliation
+import TestSupport
 import Testing
 
 @testable import Reporting
 
 struct ReportWriterTests {
-  private func sample() throws -> SampleReport {
-    var report = try SampleReport()
+  private static let sample = {
+    var report = SampleReport()
     for number in 0..<40 {
       report.add(
-        try OrderFixture(
-          userId: Identifier("u\(number % 7)"), amount: money(Int64(100 + number), number % 3 == 0 ? "JPY" : "USD"),
-          isPaid: number % 5 != 0, isDelivered: number % 4 != 0
-        ).judgement(Identifier("o\(100 + number)")))
+        order(
+          Identifier("o\(100 + number)"), money(Int64(100 + number), number % 3 == 0 ? "JPY" : "USD"),
+          user: Identifier("u\(number % 7)"), isPaid: number % 5 != 0, isDelivered: number % 4 != 0))
     }
-    for day in 1...5 {
-      var amount = MoneyByCurrency()
-      amount.add(try money(Int64(day) * 100, "USD"))
-      report.summary.history.append(Night(date: "2026-11-1\(day)", paid: amount, delivered: amount, atStake: amount))
-    }
+    report.addNights(11...15, atRisk: "USD")
     return report
-  }
+  }()
 
   private let names = [
     "actions.json", "amounts.csv", "changes.csv", "datapackage.json", "findings.csv", "night-audit-2026-11-19.xlsx",
-    "orders.csv", "products.csv",
-    "receipts.csv",
-    "refund-requests.csv", "refunds.csv",
-    "report.html", "sandbox.csv", "summary.json", "users.csv",
+    "orders.csv", "products.csv", "receipts.csv", "refund-requests.csv", "refunds.csv", "report.html", "sandbox.csv",
+    "summary.json", "users.csv",
   ]
 
   @Test func theWriterReturnsEveryFileWithItsSizeAndRowsAndSha256sumCConfirmsTheHashes() throws {
     try withTemporaryDirectory { directory in
-      let files = try sample().write(to: directory)
+      let files = try Self.sample.write(to: directory)
       #expect(files.map(\.name) == names)
       #expect(
         try FileManager.default.contentsOfDirectory(atPath: directory).sorted() == (names + ["SHA256SUMS"]).sorted())
@@ -42,43 +36,34 @@ struct ReportWriterTests {
         #expect((attributes[.posixPermissions] as? Int ?? 0) & 0o007 == 0, "\(file.name) is accessible to other users")
       }
       #expect(files.map(\.rows) == [nil, 40, 0, nil, 16, nil, 40, 4, 0, 0, 0, nil, 0, nil, 14])
-      let checked = try run("/usr/bin/env", ["-C", directory, "sha256sum", "--strict", "-c", "SHA256SUMS"])
+      let checked = try Command.run(["/usr/bin/env", "-C", directory, "sha256sum", "--strict", "-c", "SHA256SUMS"])
       #expect(String(decoding: checked, as: UTF8.self) == names.map { "\($0): OK\n" }.joined())
     }
   }
 
   @Test func equalFactsGiveEqualBytesInAnyDirectory() throws {
-    let report = try sample()
-    try withTemporaryDirectory { first in
-      try withTemporaryDirectory { second in
-        let files = try report.write(to: first)
-        #expect(try report.write(to: second) == files)
-      }
-    }
+    let written = try (0..<2).map { _ in try withTemporaryDirectory { try Self.sample.write(to: $0) } }
+    #expect(written[0] == written[1])
   }
 
   @Test(arguments: ReportFormat.allCases)
   func onlyTheFilesOfTheConfiguredFormatAreWritten(_ format: ReportFormat) throws {
-    var report = try sample()
+    var report = Self.sample
     report.options.formats = [format]
-    try withTemporaryDirectory { directory in
-      let files = try report.write(to: directory).map(\.name)
-      switch format {
-      case .csv: #expect(files == names.filter { !$0.hasSuffix(".xlsx") && $0 != "report.html" })
-      case .csvExcel:
-        let plain = names.filter { !$0.hasSuffix(".xlsx") }
-        let twins = plain.filter { $0.hasSuffix(".csv") }.map { String($0.dropLast(4)) + ".excel.csv" }
-        #expect(files == (plain + twins).sorted())
-      case .stripeImport:
-        let plain = names.filter { !$0.hasSuffix(".xlsx") && $0 != "report.html" }
-        #expect(files == (plain + ["stripe-import.csv"]).sorted())
-      case .xlsx: #expect(files == ["actions.json", "night-audit-2026-11-19.xlsx", "report.html", "summary.json"])
-      }
+    let files = try withTemporaryDirectory { try report.write(to: $0).map(\.name) }
+    let data = names.filter { !$0.hasSuffix(".xlsx") && $0 != "report.html" }
+    switch format {
+    case .csv: #expect(files == data)
+    case .csvExcel:
+      let twins = data.filter { $0.hasSuffix(".csv") }.map { String($0.dropLast(4)) + ".excel.csv" }
+      #expect(files == (data + twins + ["report.html"]).sorted())
+    case .stripeImport: #expect(files == (data + ["stripe-import.csv"]).sorted())
+    case .xlsx: #expect(files == ["actions.json", "night-audit-2026-11-19.xlsx", "report.html", "summary.json"])
     }
   }
 
   @Test func unbalancedTotalsEndTheReportBeforeItsSumsSummaryAndWorkbookAreWritten() throws {
-    var report = try sample()
+    var report = Self.sample
     report.totals.read(report.judgements[0].row)
     report.summary.findings.opening += 1
     try withTemporaryDirectory { directory in
@@ -99,14 +84,12 @@ struct ReportWriterTests {
   }
 
   @Test func aMissingDirectoryAndOneWithAReportAreErrorsThatNameTheFile() throws {
-    let report = try sample()
     try withTemporaryDirectory { directory in
-      #expect(throws: ReportError.cannotWrite(file: "findings.csv", systemError: ENOENT)) {
-        try report.write(to: "\(directory)/missing")
-      }
-      try report.write(to: directory)
-      #expect(throws: ReportError.cannotWrite(file: "findings.csv", systemError: EEXIST)) {
-        try report.write(to: directory)
+      try SampleReport().write(to: directory)
+      for (place, problem) in [("\(directory)/missing", ENOENT), (directory, EEXIST)] {
+        #expect(throws: ReportError.cannotWrite(file: "findings.csv", systemError: problem)) {
+          try SampleReport().write(to: place)
+        }
       }
     }
     let full = "\(ReportError.cannotWrite(file: "report.html", systemError: ENOSPC))"
@@ -114,11 +97,7 @@ struct ReportWriterTests {
   }
 
   @Test func aReportWithoutRowsHasEveryFile() throws {
-    let report = try SampleReport()
-    try withTemporaryDirectory { directory in
-      let files = try report.write(to: directory)
-      #expect(files.map(\.name) == names)
-      #expect(files.compactMap(\.rows) == Array(repeating: 0, count: 10))
-    }
+    let files = try withTemporaryDirectory { try SampleReport().write(to: $0) }
+    #expect(files.map(\.name) == names && files.compactMap(\.rows) == Array(repeating: 0, count: 10))
   }
 }

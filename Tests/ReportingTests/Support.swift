@@ -1,37 +1,123 @@
 import Foundation
 import Reconciliation
+import TestSupport
 import Testing
 
 @testable import Reporting
 
-func withTemporaryDirectory<Result>(_ body: (String) throws -> Result) throws -> Result {
-  let directory = FileManager.default.temporaryDirectory.appending(path: "reporting-\(UUID().uuidString)")
-  try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
-  defer { try? FileManager.default.removeItem(at: directory) }
-  return try body(directory.path)
+func instant(_ text: String) -> Instant {
+  guard let date = try? Date(text, strategy: .iso8601) else { preconditionFailure("\(text) is an instant") }
+  return Instant(seconds: Int64(date.timeIntervalSince1970))
+}
+
+func currency(_ code: String) -> Currency {
+  guard let currency = Currency(code: code) else { preconditionFailure("\(code) is in ISO 4217") }
+  return currency
+}
+
+func money(_ minorUnits: Int64, _ code: String) -> Money { Money(minorUnits: minorUnits, currency: currency(code)) }
+
+func object(_ text: String) throws -> [String: Any] {
+  try #require(try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any])
 }
 
 func contents(_ name: String, in directory: String) throws -> String {
   String(decoding: try Data(contentsOf: URL(filePath: "\(directory)/\(name)")), as: UTF8.self)
 }
 
-func instant(_ text: String) throws -> Instant {
-  Instant(seconds: Int64(try Date(text, strategy: .iso8601).timeIntervalSince1970))
+/// Judges an order of 2026-11-19T10:00:00Z. Its purchase is one second later, its delivery 20 seconds after that.
+func order(
+  _ id: Identifier, _ amount: Money, user: Identifier = "u1", product: Identifier = "gems.100", isPaid: Bool = true,
+  isDelivered: Bool = true, environment: AppleEnvironment = .production
+) -> Judgement {
+  let createdAt = instant("2026-11-19T10:00:00Z")
+  var rules = Rules(asOf: SampleReport.asOf, bundleIds: ["com.example.game"], lookbackStart: createdAt - .days(120))
+  rules.testUsers = ["tester"]
+  var order = Order(
+    orderId: id, userId: user, productId: product, amount: amount, status: .verified, createdAt: createdAt)
+  var facts = OrderFacts(order: order)
+  if isPaid {
+    let transactionId = Identifier("T-" + id.text)
+    order.transactionId = transactionId
+    var transaction = TransactionRecord(environment: environment, transactionId: transactionId, productId: product)
+    transaction.bundleId = "com.example.game"
+    transaction.details.storefront = "DEU"
+    transaction.purchaseDate = createdAt + .seconds(1)
+    transaction.checkedAt = SampleReport.asOf
+    facts = OrderFacts(order: order, known: [transaction])
+    facts.claims = Matching.uncontested(facts.claimant(rules), rules: rules)
+  }
+  if isDelivered {
+    facts.deliveries = [
+      Delivery(
+        deliveryId: "D1", orderId: id, userId: user, productId: product, deliveredAt: createdAt + .seconds(21))
+    ]
+  }
+  return Judgement(judging: facts, rules: rules)
 }
 
-func currency(_ code: String) throws -> Currency { try #require(Currency(code: code)) }
-
-func money(_ minorUnits: Int64, _ code: String) throws -> Money {
-  Money(minorUnits: minorUnits, currency: try currency(code))
+/// A row in which almost every value is outside the contract.
+func badOrder(_ id: Identifier) -> Judgement {
+  Judgement(
+    reporting: BadOrder(
+      orderId: id, userId: "u,5", bundleId: nil, productId: "ge\"ms", quantity: -2, amountText: "-1.999",
+      currencyText: "usd", statusText: "@paid", transactionId: "T9", createdAt: instant("2026-11-19T11:00:00Z"),
+      defect: "amount below zero"))
 }
 
-/// A full refund of a purchase without an order.
+/// A refund of a purchase without an order, full unless stated.
 func refund(
-  _ transactionId: Identifier, _ amount: Money, at date: Instant = SampleReport.asOf, reason: String? = nil
+  _ transactionId: Identifier, _ amount: Money?, at date: Instant = SampleReport.asOf, reason: String? = nil,
+  milliPercent: Int32? = 100_000
 ) -> RefundRow {
   RefundRow(
-    transactionId: transactionId, productId: "gems", refunded: amount, milliPercent: 100_000, purchasedAt: nil,
-    refundedAt: date, reason: reason)
+    transactionId: transactionId, productId: "gems.100", refunded: amount, milliPercent: milliPercent,
+    purchasedAt: nil, refundedAt: date, reason: reason)
+}
+
+func receipt(_ id: Identifier, _ state: ProofState = .neverChecked, at date: Instant = SampleReport.asOf) -> Receipt {
+  Receipt(receiptId: id, orderId: nil, userId: nil, receivedAt: date, state: state)
+}
+
+/// The figures of a settlement in hundredths; nil is unknown.
+func settlement(_ figures: [Int128?], _ period: String = "2027-02") -> SettlementLine {
+  SettlementLine(
+    period: period, currency: "USD", figures: figures.map { $0.map { ExactDecimal(scaled: $0, digits: 2) } })
+}
+
+/// An adjustment of orders in USD; amounts are in cents.
+func adjustment(
+  _ outcome: Disposition, from before: (orders: Int, cents: Int128) = (0, 0), to now: (orders: Int, cents: Int128),
+  day: String = "2026-11-18"
+) -> Adjustment {
+  Adjustment(
+    day: day, bucket: DayTotals.Bucket(currency: currency("USD"), disposition: outcome),
+    reported: DayTotals.Sum(orders: before.orders, minorUnits: before.cents),
+    now: DayTotals.Sum(orders: now.orders, minorUnits: now.cents))
+}
+
+extension Finding {
+  init(_ kind: FindingKind, _ subject: Subject, _ atStake: Money? = nil, reason: Reason = "r") {
+    self.init(kind: kind, subject: subject, reason: reason)
+    if subject.kind == .order { orderId = subject.id }
+    self.atStake = atStake
+  }
+}
+
+extension ReportedFinding {
+  init(_ finding: Finding) { self.init(finding, firstSeen: SampleReport.asOf) }
+}
+
+extension ChangeRow {
+  /// Order o8 of 2026-11-11 in Berlin was refunded.
+  static let refunded = ChangeRow(
+    adjusted: "o8", userId: "u8", amount: money(300, "USD"), createdAt: instant("2026-11-10T23:30:00Z"),
+    before: .settled, after: .refunded, because: "Apple refunded it 2026-11-19T23:30:00Z")
+
+  /// The finding is new.
+  init(new reported: ReportedFinding) {
+    self.init(.new, finding: reported.finding, findingId: reported.findingId, before: nil, after: "open")
+  }
 }
 
 struct SampleReport {
@@ -50,13 +136,13 @@ struct SampleReport {
 
   static let asOf = Instant(seconds: 1_795_132_800)  // 2026-11-20T00:00:00Z
 
-  init() throws {
+  init() {
     options = ReportOptions(
       directory: "",
       period: Period(
         since: "2026-11-19", until: "2026-11-19", start: Instant(seconds: 1_795_042_800),
         end: Instant(seconds: 1_795_129_200)), formats: [.csv, .xlsx],
-      timeZone: try #require(TimeZone(identifier: "Europe/Berlin")), asOf: SampleReport.asOf,
+      timeZone: TimeZone(identifier: "Europe/Berlin") ?? .gmt, asOf: SampleReport.asOf,
       apps: ["Game (com.example.game)"], ordersInPeriod: 0, receiptsInScope: 0)
     options.appNames = ["com.example.game": "game"]
     summary = SummaryFacts(
@@ -73,17 +159,10 @@ struct SampleReport {
   }
 
   mutating func addRowsWithoutIds() {
-    let createdAt = SampleReport.asOf - .hours(14)
-    add(
-      Judgement(
-        reporting: BadOrder(
-          orderId: "", userId: "u1", bundleId: nil, productId: "gems.100", quantity: 1, amountText: "1.99",
-          currencyText: "USD", statusText: "verified", transactionId: nil, createdAt: createdAt,
-          defect: "order_id is empty")))
-    receipts.append(
-      Receipt(
-        receiptId: "", orderId: nil, userId: nil, receivedAt: createdAt, state: .neverChecked,
-        defect: "receipt_id is empty"))
+    add(badOrder(""))
+    var receipt = receipt("")
+    receipt.defect = "receipt_id is empty"
+    receipts.append(receipt)
   }
 
   mutating func report(_ finding: ReportedFinding) {
@@ -93,28 +172,49 @@ struct SampleReport {
     summary.findings.count(finding.finding, openBefore: false, atStakeBefore: nil)
   }
 
-  mutating func addSandboxPurchase() throws {
+  mutating func addSandboxPurchase() {
     sandbox = [
       SandboxRow(
-        userId: "u9", productId: "gems", currency: try currency("USD"), orders: 1, minorUnits: 1, isAllowed: false)
+        userId: "u9", productId: "gems", currency: currency("USD"), orders: 1, minorUnits: 1, isAllowed: false)
     ]
   }
 
-  mutating func addDays() throws {
+  /// Adds nights of November, each with the square of its day at risk in every currency.
+  mutating func addNights(_ days: ClosedRange<Int>, atRisk codes: String...) {
+    for day in days {
+      var amounts = MoneyByCurrency()
+      for code in codes { amounts.add(money(Int64(day * day), code)) }
+      summary.history.append(
+        Night(date: "2026-11-\(day)", paid: totals.ordered, delivered: totals.ordered, atStake: amounts))
+    }
+  }
+
+  mutating func addDays() {
     var days = DayTotals(days: [
-      DayTotals.Day(
-        name: "2026-11-19", start: try instant("2026-11-19T00:00:00Z"), end: try instant("2026-11-20T00:00:00Z"))
+      DayTotals.Day(name: "2026-11-19", start: instant("2026-11-19T00:00:00Z"), end: instant("2026-11-20T00:00:00Z"))
     ])
     for judgement in judgements { days.add(judgement) }
     summary.dayLines = DayLine.lines(days, reported: [:])
   }
 
+  /// Adds a tie-out without differences, and the settlement of fiscal 2027-02.
+  mutating func tieOut(_ figures: [Int128?]) {
+    var facts = TieOutFacts(
+      incompleteReasons: [], firstDay: "2026-11-01", lastDay: "2026-11-18",
+      appleUnits: ExactDecimal(scaled: 3, digits: 0), ourUnits: ExactDecimal(scaled: 3, digits: 0), explained: [],
+      unexplained: ExactDecimal(scaled: 0, digits: 0))
+    settlement = [ReportingTests.settlement(figures)]
+    facts.proceeds = settlement
+    summary.tieOut = facts
+    options.hasTieOut = true
+  }
+
   /// Adds the journal's entries of a sale and its refund.
-  mutating func post() throws {
+  mutating func post() {
     options.hasJournal = true
-    var sold = JournalPosting(amount: try money(199, "USD"), day: "2026-11-19", app: "game", transactionId: "T1")
+    var sold = JournalPosting(amount: money(199, "USD"), day: "2026-11-19", app: "game", transactionId: "T1")
     sold.service = "2026-11-19"..."2026-12-19"
-    let refunded = JournalPosting(amount: try money(99, "USD"), day: "2026-11-19", app: "game")
+    let refunded = JournalPosting(amount: money(99, "USD"), day: "2026-11-19", app: "game")
     journal = [
       JournalEntry(event: JournalEvent(.sale, "o1"), posting: sold, version: 1, postedFor: "2026-11-19"),
       JournalEntry(event: JournalEvent(.refund, "o2"), posting: refunded, version: 1, postedFor: "2026-11-19"),
@@ -136,8 +236,6 @@ struct SampleReport {
     var summary = summary
     for change in changes.sorted(by: { $0.sortingKey.lexicographicallyPrecedes($1.sortingKey) }) {
       try writer.write(change: change)
-    }
-    for change in changes.sorted(by: { $0.sortingKey.lexicographicallyPrecedes($1.sortingKey) }) {
       summary.changes.add(change)
     }
     for receipt in receipts { try writer.write(receipt: receipt) }
@@ -151,11 +249,28 @@ struct SampleReport {
     return try writer.finish(totals: totals, summary: summary)
   }
 
-  func file(_ name: String) throws -> String {
+  /// Writes the report and runs `body` with its directory.
+  func written<Result>(rowsPerSheet: Int? = nil, _ body: (String) throws -> Result) throws -> Result {
     try withTemporaryDirectory { directory in
-      try write(to: directory)
-      return try contents(name, in: directory)
+      try write(to: directory, rowsPerSheet: rowsPerSheet)
+      return try body(directory)
     }
+  }
+
+  func file(_ name: String) throws -> String { try written { try contents(name, in: $0) } }
+
+  func book(rowsPerSheet: Int? = nil) throws -> ReadWorkbook {
+    var report = self
+    report.options.formats = [.xlsx]
+    return try report.written(rowsPerSheet: rowsPerSheet) { try ReadWorkbook(report: $0) }
+  }
+
+  var document: SummaryDocument {
+    SummaryDocument(totals: totals, summary: summary, control: [], asOf: SampleReport.asOf)
+  }
+
+  func mail(link: String? = nil) -> SummaryMail {
+    SummaryMail(document, folder: "reports", attachment: nil, link: link)
   }
 
   func actions() throws -> [[String: Any]] {
@@ -164,45 +279,44 @@ struct SampleReport {
   }
 }
 
-func object(_ text: String) throws -> [String: Any] {
-  try #require(try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any])
+extension ReadWorkbook {
+  init(report directory: String, name: String = "night-audit-2026-11-19.xlsx") throws {
+    try self.init(path: "\(directory)/\(name)")
+  }
 }
 
-struct OrderFixture {
-  var userId: Identifier = "u1"
-  var productId: Identifier = "gems.100"
-  var amount: Money
-  var isPaid = true
-  var isDelivered = true
-  var environment = AppleEnvironment.production
+extension ReadWorkbook.Sheet {
+  func texts(_ row: Int) -> [String] {
+    guard row < rows.count else { return [] }
+    return rows[row].sorted { ($0.key.count, $0.key) < ($1.key.count, $1.key) }
+      .map { $0.value.text ?? $0.value.number.map { "\($0)" } ?? "" }
+  }
 
-  /// Judges the order. Its purchase is of 2026-11-19T10:00:01Z, its delivery 20 seconds later.
-  func judgement(_ orderId: Identifier) throws -> Judgement {
-    let createdAt = try instant("2026-11-19T10:00:00Z")
-    var rules = Rules(asOf: SampleReport.asOf, bundleIds: ["com.example.game"], lookbackStart: createdAt - .days(120))
-    rules.testUsers = ["tester"]
-    var order = Order(
-      orderId: orderId, userId: userId, productId: productId, amount: amount, status: .verified, createdAt: createdAt)
-    var facts = OrderFacts(order: order)
-    if isPaid {
-      let transactionId = Identifier("T-" + orderId.text)
-      order.transactionId = transactionId
-      facts.order = order
-      var transaction = TransactionRecord(environment: environment, transactionId: transactionId, productId: productId)
-      transaction.bundleId = "com.example.game"
-      transaction.details.storefront = "DEU"
-      transaction.purchaseDate = createdAt + .seconds(1)
-      transaction.checkedAt = SampleReport.asOf
-      facts = OrderFacts(order: order, known: [transaction])
-      facts.claims = Matching.uncontested(facts.claimant(rules), rules: rules)
-    }
-    if isDelivered {
-      facts.deliveries = [
-        Delivery(
-          deliveryId: "D1", orderId: orderId, userId: userId, productId: productId,
-          deliveredAt: createdAt + .seconds(21))
-      ]
-    }
-    return Judgement(judging: facts, rules: rules)
+  /// - Parameter number: from 1, as spreadsheets count.
+  func row(_ number: Int) throws -> [String: ReadWorkbook.Cell] {
+    try #require(number <= rows.count, "\(name) has no row \(number)")
+    return rows[number - 1]
+  }
+
+  func letter(_ heading: String) throws -> String {
+    try #require(rows.first?.first { $0.value.text == heading }?.key, "\(name) has no column \(heading)")
+  }
+
+  func cell(_ heading: String, _ number: Int) throws -> ReadWorkbook.Cell? { try row(number)[letter(heading)] }
+
+  func column(_ letter: String, _ numbers: ClosedRange<Int>) throws -> [String?] {
+    try numbers.map { try row($0)[letter]?.text }
+  }
+
+  func row(named name: String) -> [String: ReadWorkbook.Cell]? { rows.first { $0["A"]?.text == name } }
+
+  /// The cells of the second row in which people enter something.
+  var entries: Set<String> {
+    Set(cells.filter { $0.key.trimmingPrefix(/[A-Z]+/) == "2" && $0.value.fill == "FFFFF9E5" }.keys)
+  }
+
+  /// The rows of the controls on the sheet Summary.
+  var controls: [[String: ReadWorkbook.Cell]] {
+    rows.filter { $0["E"]?.formula?.hasPrefix("=IF(ISNUMBER(D") == true }
   }
 }

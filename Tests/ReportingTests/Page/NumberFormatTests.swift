@@ -1,48 +1,28 @@
 import Foundation
 import Reconciliation
+import TestSupport
 import Testing
 
 @testable import Reporting
 
 /// The numbers of the first sheet, as Excel shows them, against those of the page.
 @Suite struct NumberFormatTests {
-  private func sample() throws -> SampleReport {
-    var report = try SampleReport()
-    report.add(try OrderFixture(amount: money(199, "USD")).judgement("o1"))
-    report.add(try OrderFixture(userId: "u2", amount: money(300, "JPY"), isDelivered: false).judgement("o2"))
-    report.refunds = [
-      RefundRow(
-        transactionId: "T9", productId: "gems.100", refunded: try money(123_456, "USD"), milliPercent: 100_000,
-        purchasedAt: nil, refundedAt: SampleReport.asOf)
-    ]
+  private static let sample = {
+    var report = SampleReport()
+    report.add(order("o1", money(199, "USD")))
+    report.add(order("o2", money(300, "JPY"), user: "u2", isDelivered: false))
+    report.refunds = [refund("T9", money(123_456, "USD"))]
     report.summary.changes = ChangesSummary(since: SampleReport.asOf - .days(1))
-    report.summary.findings.count(closed: try money(500, "USD"))
-    let dollars = try currency("USD")
+    report.summary.findings.count(closed: money(500, "USD"))
     report.summary.adjustments = [
-      Adjustment(
-        day: "2026-11-18", bucket: DayTotals.Bucket(currency: dollars, disposition: .settled),
-        reported: DayTotals.Sum(orders: 2, minorUnits: 123_456), now: DayTotals.Sum(orders: 1, minorUnits: 300)),
-      Adjustment(
-        day: "2026-11-18", bucket: DayTotals.Bucket(currency: dollars, disposition: .refunded),
-        reported: DayTotals.Sum(), now: DayTotals.Sum(orders: 1, minorUnits: 400)),
+      adjustment(.settled, from: (2, 123_456), to: (1, 300)), adjustment(.refunded, to: (1, 400)),
     ]
-    let figures: [Int128?] = [910, 210, 0, 0, 700, 0, nil, nil, -1]
-    report.settlement = [
-      SettlementLine(
-        period: "2027-02", currency: "USD", figures: figures.map { $0.map { ExactDecimal(scaled: $0, digits: 2) } })
-    ]
-    var facts = TieOutFacts(
-      incompleteReasons: [], firstDay: "2026-11-01", lastDay: "2026-11-18",
-      appleUnits: ExactDecimal(scaled: 3, digits: 0), ourUnits: ExactDecimal(scaled: 3, digits: 0), explained: [],
-      unexplained: ExactDecimal(scaled: 0, digits: 0))
-    facts.proceeds = report.settlement
-    report.summary.tieOut = facts
-    report.options.hasTieOut = true
+    report.tieOut([910, 210, 0, 0, 700, 0, nil, nil, -1])
     return report
-  }
+  }()
 
   /// The text that the format of a cell gives its number.
-  private func shown(_ cell: ReadBook.Cell?) -> String {
+  private func shown(_ cell: ReadWorkbook.Cell?) -> String {
     guard let cell, let number = cell.number else { return cell?.text ?? "" }
     let formats = cell.format.split(separator: ";").map(String.init)
     if number == 0 { return formats.count > 2 ? formats[2].replacing("\"", with: "") : "0" }
@@ -60,12 +40,11 @@ import Testing
   }
 
   @Test func cellsAndThePageHaveTheSameTexts() throws {
-    try withTemporaryDirectory { directory in
-      try sample().write(to: directory)
-      let (book, page) = (try ReadBook(directory: directory), try contents("report.html", in: directory))
+    try Self.sample.written { directory in
+      let (book, page) = (try ReadWorkbook(report: directory), try contents("report.html", in: directory))
       let summary = try book.sheet("Summary")
       func expectSame(
-        _ id: String, _ name: String, after heading: String, _ letters: String, of sheet: ReadBook.Sheet
+        _ id: String, _ name: String, after heading: String, _ letters: String, of sheet: ReadWorkbook.Sheet
       ) throws {
         let start = try #require(sheet.rows.firstIndex { $0["A"]?.text?.hasPrefix(heading) == true }, "\(heading)")
         let line = try #require(sheet.rows[start...].first { $0["A"]?.text == name }, "\(heading) \(name)")

@@ -7,46 +7,27 @@ import Testing
 struct ReportPageTests {
   static let hostile = "</script><img src=x onerror=alert(1)>\"'&<b>{{title}}"
 
-  static func sample() throws -> SampleReport {
-    var report = try SampleReport()
-    report.add(try OrderFixture(amount: money(199, "USD")).judgement("o1"))
-    report.add(
-      try OrderFixture(userId: Identifier(hostile), amount: money(300, "JPY"), isDelivered: false).judgement("o2"))
-    report.add(try OrderFixture(userId: "u3", amount: money(1_250, "KWD"), isPaid: false).judgement("o3"))
-    report.add(try OrderFixture(userId: "u4", amount: money(801, "USD"), isDelivered: false).judgement("o4"))
-    var orphan = Finding(kind: .orphanPayment, subject: .transaction("T9"), reason: Reason(hostile))
-    orphan.transactionId = "T9"
-    orphan.isAmountAtRiskUnknown = true
-    var told = ReportedFinding(
+  static let sample = {
+    var report = SampleReport()
+    report.add(order("o1", money(199, "USD")))
+    report.add(order("o2", money(300, "JPY"), user: Identifier(hostile), isDelivered: false))
+    report.add(order("o3", money(1_250, "KWD"), user: "u3", isPaid: false))
+    report.add(order("o4", money(801, "USD"), user: "u4", isDelivered: false))
+    var orphan = Finding(.orphanPayment, .transaction("T9"), reason: Reason(hostile))
+    (orphan.transactionId, orphan.isAmountAtRiskUnknown) = ("T9", true)
+    var decided = ReportedFinding(
       orphan, firstSeen: SampleReport.asOf, status: "acknowledged", owner: "Dana", remark: hostile, due: "2026-11-18")
-    told.explanation = ["named_transaction: \(hostile)", "Nobody claims it."]
-    report.report(told)
-    for night in 15...19 {
-      var stake = MoneyByCurrency()
-      for code in ["USD", "JPY"] { stake.add(try money(Int64(night * night), code)) }
-      report.summary.history.append(Night(date: "2026-11-\(night)", paid: stake, delivered: stake, atStake: stake))
-    }
+    decided.explanation = ["named_transaction: \(hostile)", "Nobody claims it."]
+    report.report(decided)
+    report.addNights(15...19, atRisk: "USD", "JPY")
     report.summary.isComplete = false
     report.summary.incompleteReasons = ["7 receipts were not answered. \(hostile)"]
     return report
-  }
-
-  @Test(arguments: ReportFormat.allCases)
-  func formatsForPeopleIncludeReportHtmlAndEqualFactsGiveEqualBytes(_ format: ReportFormat) throws {
-    var report = try Self.sample()
-    report.options.formats = [format]
-    try withTemporaryDirectory { directory in
-      let names = try report.write(to: directory).map(\.name)
-      #expect(names.contains("report.html") == (format != .csv && format != .stripeImport))
-      #expect(names.contains("actions.json"))
-    }
-    #expect(try Self.sample().file("report.html") == Self.sample().file("report.html"))
-  }
+  }()
 
   @Test func everyTextIsEscapedAndOnlyThePagesOwnStyleAndScriptMayRun() throws {
-    let page = try Self.sample().file("report.html")
-    #expect(!page.contains("<img"))
-    #expect(!page.contains("<b>{{title}}"))
+    let page = try Self.sample.file("report.html")
+    #expect(!page.contains("<img") && !page.contains("<b>{{title}}"))
     #expect(page.contains("&lt;/script&gt;&lt;img src=x onerror=alert(1)&gt;"))
     #expect(page.components(separatedBy: "<script>").count == 2)
     #expect(page.contains("default-src 'none'; style-src 'sha256-"))
@@ -54,7 +35,7 @@ struct ReportPageTests {
   }
 
   @Test func thePageHasTheNumbersOfTheFirstSheetFindingsWorstFirstAndExplainsCriticalFindings() throws {
-    let page = try Self.sample().file("report.html")
+    let page = try Self.sample.file("report.html")
     #expect(page.contains("1 of the open findings have no known amount"))
     #expect(page.contains("<td class=\"n\">8.01</td>"))
     #expect(page.contains("4 open findings, worst first."))
@@ -69,23 +50,18 @@ struct ReportPageTests {
   }
 
   @Test func theSectionsOfThePageHaveTheOrderOfTheFirstSheet() throws {
-    var report = try Self.sample()
-    report.add(try OrderFixture(userId: "u5", amount: money(500, "USD")).judgement("o5"))
+    var report = Self.sample
+    report.add(order("o5", money(500, "USD"), user: "u5"))
     report.summary.first = Array(report.findings.prefix(5))
-    var refunded = try OrderFixture(userId: "u6", amount: money(400, "USD")).judgement("o6")
+    var refunded = order("o6", money(400, "USD"), user: "u6")
     (refunded.disposition, refunded.findings) = (.refunded, [])
     report.add(refunded)
-    report.summary.adjustments = [
-      Adjustment(
-        day: "2026-11-18", bucket: DayTotals.Bucket(currency: try currency("USD"), disposition: .refunded),
-        reported: DayTotals.Sum(), now: DayTotals.Sum(orders: 1, minorUnits: 400))
-    ]
+    report.summary.adjustments = [adjustment(.refunded, to: (1, 400))]
     report.summary.notChecked = ["Game": [.partialRefund]]
-    let new = try #require(report.findings.first)
-    report.changes = [ChangeRow(.new, finding: new.finding, findingId: new.findingId, before: nil, after: "open")]
+    report.changes = [ChangeRow(new: try #require(report.findings.first))]
     report.summary.changes = ChangesSummary(since: SampleReport.asOf - .days(1), isSinceCompleteNight: true)
     report.summary.decisions = DecisionCounts(["accepted": 2, "owner": 1])
-    report.refunds = [refund("T9", try money(123_456, "USD"))]
+    report.refunds = [refund("T9", money(123_456, "USD"))]
     let page = try report.file("report.html")
     let titles = page.components(separatedBy: "<h2 id=\"").dropFirst().map { String($0.prefix { $0 != "\"" }) }
     #expect(
@@ -93,44 +69,35 @@ struct ReportPageTests {
         "h-changes", "h-first", "h-owners", "h-decided", "h-money", "h-sales", "h-rates", "h-roll", "h-kinds", "h-ages",
         "h-adjustments", "h-trend", "h-controls", "h-unchecked", "findings",
       ])
-    #expect(page.contains("<p class=\"meta\">0 closed · 1 new · 0 reopened · 0 with another status · 0 adjusted</p>"))
-    let rate = "<td>USD</td><td class=\"n\">4.00</td><td class=\"n\">4.00</td><td class=\"n\">100.0 %</td></tr>"
-    #expect(page.contains("<th scope=\"row\">u6</th>\(rate)"))
-    #expect(page.contains("<h2 id=\"h-rates\">Refund rates: of the period&#39;s orders, refunded so far</h2>"))
-    #expect(
-      page.contains(
-        "<th scope=\"row\">Refunded</th><td class=\"whole\">2026-11-18</td><td>USD</td>"
-          + ["–", "1", "1", "–", "4.00", "4.00"].map { "<td class=\"n\">\($0)</td>" }.joined() + "</tr>"))
-    #expect(page.contains("Not checked for Game (not available through its channel): Partial refund."))
-    #expect(
-      page.contains(
-        "<strong>Paid, not delivered</strong> <span class=\"badge critical\">critical</span> order o4 · 8.01 USD<p"))
-    #expect(page.contains("transaction T9 · unknown · Dana · due 2026-11-18<p"))
-    #expect(
-      page.contains(
-        "<th scope=\"row\">Dana</th><td class=\"n\">1</td><td class=\"n\">1</td><td class=\"n\">1</td></tr>"))
-    #expect(page.contains("<p class=\"lead\">2 accepted · 1 assigned</p>"))
+    func cells(_ texts: String...) -> String { texts.map { "<td class=\"n\">\($0)</td>" }.joined() }
+    for words in [
+      "<p class=\"meta\">0 closed · 1 new · 0 reopened · 0 with another status · 0 adjusted</p>",
+      "<h2 id=\"h-rates\">Refund rates: of the period&#39;s orders, refunded so far</h2>",
+      "<th scope=\"row\">u6</th><td>USD</td>" + cells("4.00", "4.00", "100.0 %") + "</tr>",
+      "<th scope=\"row\">Refunded</th><td class=\"whole\">2026-11-18</td><td>USD</td>"
+        + cells("–", "1", "1", "–", "4.00", "4.00") + "</tr>",
+      "Not checked for Game (not available through its channel): Partial refund.",
+      "<strong>Paid, not delivered</strong> <span class=\"badge critical\">critical</span> order o4 · 8.01 USD<p",
+      "transaction T9 · unknown · Dana · due 2026-11-18<p",
+      "<th scope=\"row\">Dana</th>" + cells("1", "1", "1") + "</tr>", "<p class=\"lead\">2 accepted · 1 assigned</p>",
+      cells("−1,234.56"),
+      "data-status=\"acknowledged\" data-owner=\"Dana\" data-due=\"2026-11-18\" data-new=\"new\"",
+    ] { #expect(page.contains(words), "\(words)") }
     // The rates of products and of users have frames of their own.
     #expect(page.components(separatedBy: "role=\"region\" aria-label=\"Refund rates by ").count == 3)
-    #expect(page.contains("<td class=\"n\">−1,234.56</td>"))
-    #expect(page.contains("data-status=\"acknowledged\" data-owner=\"Dana\" data-due=\"2026-11-18\" data-new=\"new\""))
   }
 
   @Test func timesOnThePageAndInTheMailAreInTheReportsTimeZone() throws {
-    var report = try Self.sample()
-    report.changes = [
-      ChangeRow(
-        adjusted: "o8", userId: "u8", amount: try money(300, "USD"), createdAt: try instant("2026-11-10T23:30:00Z"),
-        before: .settled, after: .refunded, because: "Apple refunded it 2026-11-19T23:30:00Z")
-    ]
+    var report = Self.sample
+    report.changes = [.refunded]
     report.summary.changes = ChangesSummary(since: SampleReport.asOf - .days(1))
-    try withTemporaryDirectory { directory in
-      try report.write(to: directory)
+    try report.written { directory in
       let page = try contents("report.html", in: directory)
-      #expect(page.contains("as of 2026-11-20 01:00:00 (Europe/Berlin)"))
-      #expect(page.contains("Compared with the night made for 2026-11-19 01:00:00 (Europe/Berlin)"))
-      #expect(page.contains("(Apple refunded it 2026-11-20 00:30:00)") && page.contains("Times are in Europe/Berlin."))
-      #expect(page.contains("<dt>Paid</dt><dd>2026-11-19 11:00:01</dd>"))
+      for words in [
+        "as of 2026-11-20 01:00:00 (Europe/Berlin)", "Times are in Europe/Berlin.",
+        "Compared with the night made for 2026-11-19 01:00:00 (Europe/Berlin)",
+        "(Apple refunded it 2026-11-20 00:30:00)", "<dt>Paid</dt><dd>2026-11-19 11:00:01</dd>",
+      ] { #expect(page.contains(words), "\(words)") }
       #expect(page.firstMatch(of: /\d\d:\d\d:\d\dZ/) == nil)
       let json = try contents("summary.json", in: directory)
       #expect(json.contains("(Apple refunded it 2026-11-19T23:30:00Z)"))
@@ -141,11 +108,11 @@ struct ReportPageTests {
   }
 
   @Test func thePageListsTheWorst2000FindingsCountsAllAndNamesTheFileWithTheRest() throws {
-    var report = try SampleReport()
+    var report = SampleReport()
     for number in 0..<(ReportPage.shownFindings + 5) {
-      var finding = Finding(kind: .orphanPayment, subject: .transaction(Identifier("T\(number)")), reason: "r")
-      (finding.atStake, finding.isAmountAtRiskUnknown) = (try money(Int64(number), "USD"), true)
-      report.report(ReportedFinding(finding, firstSeen: SampleReport.asOf))
+      var finding = Finding(.orphanPayment, .transaction(Identifier("T\(number)")), money(Int64(number), "USD"))
+      finding.isAmountAtRiskUnknown = true
+      report.report(ReportedFinding(finding))
     }
     let page = try report.file("report.html")
     #expect(page.contains("<p class=\"warn\">2,005 of the open findings have no known amount"))
@@ -157,39 +124,42 @@ struct ReportPageTests {
   }
 
   @Test func actionsJsonListsTheActionOfEachFindingWithItsSubjectFactsAndEvidence() throws {
-    let actions = try Self.sample().actions()
+    let actions = try Self.sample.actions()
     #expect(actions.count == 4)
     let deliver = try #require(actions.first { $0["order_id"] as? String == "o4" })
-    #expect(deliver["action"] as? String == "deliver")
-    #expect(deliver["user_id"] as? String == "u4")
+    #expect(deliver["action"] as? String == "deliver" && deliver["user_id"] as? String == "u4")
     #expect((deliver["facts"] as? [String: Any])?["at_stake"] as? String == "8.01")
     #expect((deliver["evidence"] as? [String: Any])?["transaction_id"] as? String == "T-o4")
     let keys = ["action", "evidence", "facts", "finding_id", "kind", "order_id", "user_id"]
     #expect(actions.allSatisfy { $0.keys.sorted() == keys }, "an unknown value is null, not absent")
     let orphan = try #require(actions.first { $0["kind"] as? String == "orphan_payment" })
-    #expect(orphan["order_id"] is NSNull)
+    #expect(orphan["order_id"] is NSNull && (orphan["facts"] as? [String: Any])?["units_held"] == nil)
     let unpaid = try #require(actions.first { $0["order_id"] as? String == "o3" })
-    #expect(unpaid["action"] as? String == "look")
     let facts = try #require(unpaid["facts"] as? [String: Any])
-    #expect(facts["held_by"] == nil && facts["units_held"] == nil)
-    #expect((orphan["facts"] as? [String: Any])?["units_held"] == nil)
+    #expect(unpaid["action"] as? String == "look" && facts["held_by"] == nil && facts["units_held"] == nil)
+  }
+
+  /// The action of a report with only this finding, and its facts.
+  private func action(_ finding: Finding, _ pseudonyms: Pseudonyms? = nil) throws -> (name: String?, [String: Any]) {
+    var report = SampleReport()
+    report.options.pseudonyms = pseudonyms
+    report.report(ReportedFinding(finding))
+    let action = try #require(try report.actions().first)
+    return (action["action"] as? String, try #require(action["facts"] as? [String: Any]))
   }
 
   @Test func theFactsOfAnActionOnASubscriptionHaveItsExpiryAndStatus() throws {
-    var report = try SampleReport()
-    var refunded = Finding(kind: .refundedStillDelivered, subject: .order("o9"), reason: "r")
+    var refunded = Finding(.refundedStillDelivered, .order("o9"))
     refunded.action = .bookRefund
     (refunded.subscriptionExpiresDate, refunded.subscriptionStatus) = (SampleReport.asOf, .gracePeriod)
     #expect(refunded.suggestedAction.contains("leave the access"))
-    report.report(ReportedFinding(refunded, firstSeen: SampleReport.asOf))
-    let action = try #require(try report.actions().first)
-    let facts = try #require(action["facts"] as? [String: Any])
-    #expect(action["action"] as? String == "book_refund")
+    let (name, facts) = try action(refunded)
+    #expect(name == "book_refund")
     #expect(facts["subscription_status"] as? String == "grace_period" && facts["expires_at"] is String)
   }
 
   @Test func ordersWithoutAVerifiableProofAreCountedByApp() throws {
-    var report = try Self.sample()
+    var report = Self.sample
     report.summary.notAsked = ["Game": 1, "Cards": 12]
     #expect(
       report.summary.uncheckedOrderTexts.map { $0.contains("1 order of Game cannot be verified") } == [false, true])
@@ -197,17 +167,12 @@ struct ReportPageTests {
   }
 
   @Test func actionsJsonNamesTheUserWhoHasAnOrdersGoodsByPseudonymIfTheReportHasPseudonyms() throws {
-    for key in [nil, "sixteen bytes ok"] {
-      var report = try SampleReport()
-      report.options.pseudonyms = key.flatMap { Pseudonyms(key: Array($0.utf8)) }
-      var astray = Finding(kind: .deliveredNotPaid, subject: .order("o9"), reason: "r")
-      (astray.action, astray.userId, astray.goodsHolder, astray.deliveryId) = (.look, "u1", "zoe", "d9")
-      report.report(ReportedFinding(astray, firstSeen: SampleReport.asOf))
-      let action = try #require(try report.actions().first)
-      let facts = try #require(action["facts"] as? [String: Any])
-      let name = report.options.pseudonyms?.pseudonym(of: "zoe") ?? "zoe"
-      #expect(action["action"] as? String == "look")
-      #expect(facts["held_by"] as? String == name && facts["delivery_id"] as? String == "d9")
+    var astray = Finding(.deliveredNotPaid, .order("o9"))
+    (astray.action, astray.userId, astray.goodsHolder, astray.deliveryId) = (.look, "u1", "zoe", "d9")
+    for pseudonyms in [nil, Pseudonyms(key: Array("sixteen bytes ok".utf8))] {
+      let (name, facts) = try action(astray, pseudonyms)
+      #expect(name == "look" && facts["delivery_id"] as? String == "d9")
+      #expect(facts["held_by"] as? String == pseudonyms?.pseudonym(of: "zoe") ?? "zoe")
     }
   }
 }

@@ -1,91 +1,83 @@
 import Foundation
 import Reconciliation
+import TestSupport
 import Testing
 
 @testable import Reporting
 
-@Suite(.enabled(if: LibreOffice.isInstalled))
-struct RecalculationTests {
-  @Test func theRecalculatedNumbersEqualTheStoredOnesOverSeveralSheetsAndTheWorkbookCanBePrinted() throws {
-    var report = try SampleReport()
-    let codes = ["USD", "JPY", "KWD"]
-    for number in 0..<12 {
-      report.add(
-        try OrderFixture(
-          userId: number == 3 ? "משתמש 👩‍👩‍👧" : Identifier("u\(number % 4)"),
-          amount: money(Int64(101 + 7 * number), codes[number % 3]), isPaid: number % 5 != 0,
-          isDelivered: number % 4 != 0
-        ).judgement(Identifier("o\(100 + number)")))
-    }
-    report.addRowsWithoutIds()
-    report.refunds = [refund("T1", try money(199, "USD"))]
-    report.options.formats = [.xlsx]
-    try withTemporaryDirectory { directory in
-      try report.write(to: directory, rowsPerSheet: 5)
-      let output = try run(
-        try ReadBook.python(), ["-", "\(directory)/night-audit-2026-11-19.xlsx", try LibreOffice.path, directory],
-        input: RecalculationTests.program)
-      let found = try JSONDecoder().decode(Found.self, from: output)
-      #expect(found.formulas > 60)
-      #expect(found.differences == [])
-      #expect(found.pages >= 8)
-    }
-  }
+/// LibreOffice, which takes half a gigabyte. Its tests are skipped without it.
+enum LibreOffice {
+  static let found: String? = (ProcessInfo.processInfo.environment["PATH"] ?? "").split(separator: ":")
+    .map { "\($0)/soffice" }.first { FileManager.default.isExecutableFile(atPath: $0) }
 
-  private struct Found: Decodable {
+  /// Runs a program of Tests/RealParts over the workbook in a directory, and reads the JSON that it prints.
+  static func run<Found: Decodable>(_ program: String, in directory: String) throws -> Found {
+    let path = Repository.root.appending(path: "Tests/RealParts/\(program)").path
+    let output = try Command.run([
+      ReadWorkbook.python(), path, "\(directory)/night-audit-2026-11-19.xlsx", #require(found), directory,
+    ])
+    return try JSONDecoder().decode(Found.self, from: output)
+  }
+}
+
+@Suite(.enabled(if: LibreOffice.found != nil))
+struct RecalculationTests {
+  private struct Recalculated: Decodable {
     let formulas: Int
     let differences: [String]
     let pages: Int
   }
 
-  /// Removes the stored results from a copy, so that LibreOffice must calculate, and compares both files.
-  private static let program = #"""
-    import json, os, re, subprocess, sys, zipfile
-    from openpyxl import load_workbook
+  @Test func theRecalculatedNumbersEqualTheStoredOnesOverSeveralSheetsAndTheWorkbookCanBePrinted() throws {
+    var report = SampleReport()
+    for number in 0..<12 {
+      report.add(
+        order(
+          Identifier("o\(100 + number)"), money(Int64(101 + 7 * number), ["USD", "JPY", "KWD"][number % 3]),
+          user: number == 3 ? "משתמש 👩‍👩‍👧" : Identifier("u\(number % 4)"), isPaid: number % 5 != 0,
+          isDelivered: number % 4 != 0))
+    }
+    report.addRowsWithoutIds()
+    report.refunds = [refund("T1", money(199, "USD"))]
+    report.options.formats = [.xlsx]
+    try report.written(rowsPerSheet: 5) { directory in
+      let found: Recalculated = try LibreOffice.run("recalculation.py", in: directory)
+      #expect(found.formulas > 60 && found.differences == [] && found.pages >= 8)
+    }
+  }
 
-    path, office, directory = sys.argv[1:]
-    bare = os.path.join(directory, "bare.xlsx")
-    with zipfile.ZipFile(path) as old, zipfile.ZipFile(bare, "w") as new:
-        for name in old.namelist():
-            content = old.read(name)
-            if name.startswith("xl/worksheets/sheet"):
-                content = re.sub(rb"(</f>)<v>[^<]*</v>", rb"\1", content)
-            new.writestr(name, content)
+  private struct Tampered: Decodable {
+    let banner: String
+    let bad: [String]
+    let controls: Int
+  }
 
-    def convert(source, kind, target):
-        subprocess.run([office, f"-env:UserInstallation=file://{directory}/profile", "--headless", "--convert-to", kind,
-                        "--outdir", target, source], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-
-    convert(bare, "xlsx", os.path.join(directory, "calculated"))
-    convert(path, "pdf", os.path.join(directory, "printed"))
-    formulas, stored = load_workbook(path), load_workbook(path, data_only=True)
-    calculated = load_workbook(os.path.join(directory, "calculated", "bare.xlsx"), data_only=True)
-    count, differences = 0, []
-    for sheet in formulas.worksheets:
-        for row in sheet.iter_rows():
-            for cell in row:
-                if cell.data_type != "f":
-                    continue
-                count += 1
-                here, there = stored[sheet.title][cell.coordinate].value, calculated[sheet.title][cell.coordinate].value
-                same = abs(here - there) < 1e-9 if isinstance(here, (int, float)) and isinstance(there, (int, float)) \
-                    else here == there
-                if not same:
-                    differences.append(f"{sheet.title}!{cell.coordinate} {cell.value}: {here} is not {there}")
-    with open(os.path.join(directory, "printed", os.path.basename(path)[:-4] + "pdf"), "rb") as pdf:
-        pages = len(re.findall(rb"/Type\s*/Page[^s]", pdf.read()))
-    json.dump({"formulas": count, "differences": differences, "pages": pages}, sys.stdout)
-    """#
-}
-
-/// The tests are skipped without LibreOffice, which takes half a gigabyte.
-enum LibreOffice {
-  static var isInstalled: Bool { found != nil }
-
-  static var path: String { get throws { try #require(found) } }
-
-  private static let found: String? = {
-    let path = ProcessInfo.processInfo.environment["PATH"] ?? ""
-    return path.split(separator: ":").map { "\($0)/soffice" }.first { FileManager.default.isExecutableFile(atPath: $0) }
-  }()
+  @Test func sortingRowsAndFillingInEntriesChangeNoControlAChangedAmountFailsTheControlOfItsColumn() throws {
+    var report = SampleReport()
+    // Every kind of cell: non-ASCII IDs, surrogate pairs, numbers as text, dates that Excel does not support.
+    let users: [Identifier] = ["u1", "7528972536751605695", "Zoë", "משתמש 👩‍👩‍👧\u{1}", "u\r\n2", ""]
+    for number in 0..<12 {
+      report.add(
+        order(
+          Identifier("o\(number)"), money(Int64(100 + number), number % 2 == 0 ? "USD" : "JPY"),
+          user: users[number % users.count], isPaid: number % 4 != 1, isDelivered: number % 3 != 0))
+    }
+    report.options.formats = [.xlsx]
+    let found: [String: Tampered] = try report.written { try LibreOffice.run("tampering.py", in: $0) }
+    // The changed columns: ordered amounts and those by disposition in three tables, one of orders, one of findings.
+    #expect(found.count(where: { !$0.key.hasPrefix("harmless") }) == 3 * (Disposition.inMoneyTotals.count + 1) + 2)
+    for (name, result) in found.sorted(by: { $0.key < $1.key }) {
+      if name.hasPrefix("harmless") {
+        #expect(result.bad == [] && result.banner.hasPrefix("BALANCED: all ") && result.controls >= 12, "\(name)")
+      } else {
+        #expect(result.banner.hasPrefix("NOT BALANCED: "), "\(name): \(result.banner)")
+        let (sheet, column) = (name.prefix { $0 != "," }.lowercased(), name.drop { $0 != "," }.dropFirst(2))
+        let named = column == "Amount" ? "Ordered" : column
+        #expect(
+          result.bad.contains {
+            $0.replacing(",", with: "").hasPrefix(named) || $0.hasSuffix("\(sheet) = their outcomes")
+          }, "\(name): \(result.bad)")
+      }
+    }
+  }
 }

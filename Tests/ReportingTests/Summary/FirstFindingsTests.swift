@@ -4,11 +4,10 @@ import Testing
 @testable import Reporting
 
 @Suite struct FirstFindingsTests {
-  private func reported(_ id: String, _ money: Money?, _ kind: FindingKind = .paidNotDelivered) -> ReportedFinding {
-    var finding = Finding(kind: kind, subject: .order(Identifier(id)), reason: "")
+  private func reported(_ id: Identifier, _ money: Money?, _ kind: FindingKind = .paidNotDelivered) -> ReportedFinding {
+    var finding = Finding(kind, .order(id), money, reason: "")
     finding.amount = money
-    finding.atStake = money
-    return ReportedFinding(finding, firstSeen: SampleReport.asOf)
+    return ReportedFinding(finding)
   }
 
   private func ranked(_ findings: [ReportedFinding]) -> [String] {
@@ -20,55 +19,46 @@ import Testing
     return first.ranked { currency in averages.first { $0.0 == currency }?.1 }.map { $0.finding.subject.id.text }
   }
 
-  @Test func theLargestAmountsOfAllCurrenciesComeFirst() throws {
-    let (cny, usd, kwd) = try (
-      #require(Currency(code: "CNY")), #require(Currency(code: "USD")), #require(Currency(code: "KWD"))
-    )
-    var findings = (1...9).map { reported("cny\($0)", Money(minorUnits: 600 + Int64($0), currency: cny)) }
-    findings.append(reported("usd", Money(minorUnits: 9_999, currency: usd)))
-    findings.append(reported("kwd", Money(minorUnits: 9_999, currency: kwd)))
-    findings.append(reported("unknown", nil))
+  @Test func theLargestAmountsOfAllCurrenciesComeFirst() {
+    var findings = (1...9).map { reported(Identifier("cny\($0)"), money(600 + Int64($0), "CNY")) }
+    findings += [
+      reported("usd", money(9_999, "USD")), reported("kwd", money(9_999, "KWD")), reported("unknown", nil),
+    ]
     #expect(ranked(findings) == ["usd", "kwd", "cny9", "cny8", "cny7"])
-    findings.append(reported("minor", Money(minorUnits: 99_999, currency: usd), .accountTokenMissing))
+    findings.append(reported("minor", money(99_999, "USD"), .accountTokenMissing))
     #expect(ranked(findings) == ["usd", "kwd", "cny9", "cny8", "cny7"])
     #expect(ranked(Array(findings.suffix(3))) == ["kwd", "unknown", "minor"])
   }
 
-  @Test func acceptedAndClosedFindingsAreNotListed() throws {
-    let usd = try #require(Currency(code: "USD"))
-    var findings: [ReportedFinding] = []
-    for (place, status) in FindingStatus.allCases.enumerated() {
-      var finding = reported(status.rawValue, Money(minorUnits: 100 + Int64(place), currency: usd))
+  @Test func acceptedAndClosedFindingsAreNotListed() {
+    let findings = FindingStatus.allCases.enumerated().map { place, status in
+      var finding = reported(Identifier(status.rawValue), money(100 + Int64(place), "USD"))
       (finding.status, finding.owner, finding.due) = (status.rawValue, "Dana", "2026-11-01")
-      findings.append(finding)
+      return finding
     }
     #expect(ranked(findings) == ["acknowledged", "open"])
     var summary = FindingsSummary()
     for finding in findings { summary.add(finding, asOf: SampleReport.asOf, today: "2026-11-20") }
     #expect(summary.owners == [.init(owner: "Dana", open: 2, critical: 2, overdue: 2)])
-    #expect(summary.liability.parts == [usd: [.paidNotDelivered: 201]])
+    #expect(summary.liability.parts == [currency("USD"): [.paidNotDelivered: 201]])
     #expect(summary.liability.note.hasSuffix("2 findings that a person accepted or closed are excluded."))
-    #expect(summary.closing == 4 && summary.atStake == MoneyByCurrency([usd: 406]))
+    #expect(summary.closing == 4 && summary.atStake == MoneyByCurrency([currency("USD"): 406]))
   }
 
-  @Test func aMailReportsNoOpenFindingOnlyWithoutAnyFinding() throws {
-    var report = try SampleReport()
-    func text() -> String {
-      let document = SummaryDocument(
-        totals: report.totals, summary: report.summary, control: [], asOf: SampleReport.asOf)
-      return SummaryMail(document, folder: "reports", attachment: nil).body.text
-    }
-    #expect(text().contains("What to do first\n  No finding is open."))
+  @Test func aMailReportsNoOpenFindingOnlyWithoutAnyFinding() {
+    var report = SampleReport()
+    #expect(report.mail().body.text.contains("What to do first\n  No finding is open."))
     var closed = reported("o1", nil)
     closed.status = "closed"
     report.report(closed)
-    #expect(!text().contains("What to do first") && !text().contains("No finding is open."))
+    let text = report.mail().body.text
+    #expect(!text.contains("What to do first") && !text.contains("No finding is open."))
   }
 
-  @Test func twentyOwnersAreNamedAndTheRestIsCounted() throws {
+  @Test func twentyOwnersAreNamedAndTheRestIsCounted() {
     var summary = FindingsSummary()
     for number in 1...23 {
-      var finding = reported("o\(number)", nil)
+      var finding = reported(Identifier("o\(number)"), nil)
       finding.owner = number == 23 ? nil : "owner \(number)"
       summary.add(finding, asOf: SampleReport.asOf, today: "2026-11-20")
     }

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Reconciliation
@@ -20,41 +21,35 @@ import Testing
       ),
     ])
   func states(_ isComplete: Bool, _ missing: Int, _ heading: String, _ text: String) throws {
-    var report = try SampleReport()
-    report.summary.isComplete = isComplete
-    report.summary.missingDays = missing
-    report.summary.period.since = "2026-11-01"
-    report.summary.period.until = "2026-11-30"
+    var report = SampleReport()
+    (report.summary.isComplete, report.summary.missingDays) = (isComplete, missing)
+    (report.summary.since, report.summary.until) = ("2026-11-01", "2026-11-30")
     let facts = report.summary
     #expect(facts.state.heading == heading && facts.state.text == text)
     #expect(missing == 0 || facts.stateLine.contains(text))
     #expect((facts.stateLabel == "complete") == (heading == "COMPLETE"))
-
-    let document = SummaryDocument(totals: report.totals, summary: facts, control: [], asOf: SampleReport.asOf)
-    #expect(document.period.ended == (missing == 0) && document.period.missingDays == missing)
-    let mail = SummaryMail(document, folder: "reports", attachment: nil)
-    let linked = SummaryMail(
-      document, folder: "reports", attachment: nil, link: "https://reports.example.com/2026-11-30/")
-    #expect(linked.body.text.contains("Open the report: https://reports.example.com/2026-11-30/"))
-    #expect(linked.body.html.contains("<a href=\"https://reports.example.com/2026-11-30/\">Open the report</a>"))
-    #expect(!mail.body.html.contains("href") && mail.body.text.contains("The whole report is in reports."))
-    #expect(linked.body.text.contains("What to do first"))
+    #expect(report.document.period.ended == (missing == 0) && report.document.period.missingDays == missing)
+    let mail = report.mail()
     #expect(mail.subject.contains(heading == "COMPLETE" ? "complete" : heading), "\(mail.subject)")
-    #expect(mail.body.state == "\(heading): \(text)")
-    #expect((mail.body.tone == .good) == (heading == "COMPLETE"))
-
-    try withTemporaryDirectory { directory in
-      report.options.formats = [.xlsx]
-      try report.write(to: directory)
-      let sheet = try ReadBook(directory: directory).sheet("Summary")
-      #expect(try sheet.row(3)["A"]?.text == "\(heading): \(text)")
-      let page = try String(contentsOfFile: directory + "/report.html", encoding: .utf8)
-      #expect(page.contains("<strong>\(heading)</strong> All control totals balance. \(text)"))
+    #expect(mail.body.state == "\(heading): \(text)" && (mail.body.tone == .good) == (heading == "COMPLETE"))
+    report.options.formats = [.xlsx]
+    try report.written { directory throws in
+      #expect(try ReadWorkbook(report: directory).sheet("Summary").row(3)["A"]?.text == "\(heading): \(text)")
+      let state = "<strong>\(heading)</strong> All control totals balance. \(text)"
+      #expect(try contents("report.html", in: directory).contains(state))
     }
   }
 
+  @Test func theMailLinksTheReportOrNamesItsFolder() {
+    let (mail, address) = (SampleReport().mail().body, "https://reports.example.com/2026-11-30/")
+    let linked = SampleReport().mail(link: address).body
+    #expect(linked.text.contains("Open the report: \(address)") && linked.text.contains("What to do first"))
+    #expect(linked.html.contains("<a href=\"\(address)\">Open the report</a>"))
+    #expect(!mail.html.contains("href") && mail.text.contains("The whole report is in reports."))
+  }
+
   @Test func unusualSharesAreOnTheFirstSheetOnThePageAndInTheMail() throws {
-    var report = try SampleReport()
+    var report = SampleReport()
     report.summary.unusual = [.kind(.chargedTwice), .kind(.orphanPayment), .refunds].map {
       UnusualShare(subject: $0, count: 14, orders: 100, countBefore: 9, ordersBefore: 1_000, nights: 28)
     }
@@ -63,18 +58,14 @@ import Testing
       "Unusual: “Payment without order” occurs 14 times against 100 orders (14.0 %), in the 28 nights before against 0.9 %.",
       "Unusual: refunds are on 14 of 100 orders (14.0 %), in the 28 nights before on 0.9 %.",
     ]
-    let document = SummaryDocument(totals: report.totals, summary: report.summary, control: [], asOf: SampleReport.asOf)
-    #expect(document.unusual == words)
-    let mail = SummaryMail(document, folder: "reports", attachment: nil).body.text
-    try withTemporaryDirectory { directory in
-      report.options.formats = [.xlsx]
-      try report.write(to: directory)
-      let sheet = try ReadBook(directory: directory).sheet("Summary")
+    #expect(report.document.unusual == words)
+    report.options.formats = [.xlsx]
+    try report.written { directory in
+      let sheet = try ReadWorkbook(report: directory).sheet("Summary")
       let page = try contents("report.html", in: directory)
       for (row, words) in zip(5..., words) {
-        #expect(mail.contains(words), "\(mail)")
+        #expect(report.mail().body.text.contains(words) && page.contains(words))
         #expect(try sheet.row(row)["A"]?.text == "•  \(words)")
-        #expect(page.contains(words))
       }
     }
   }

@@ -1,19 +1,9 @@
 import Foundation
 import Reconciliation
+import TestSupport
 import Testing
 
 @testable import Reporting
-
-extension ReportTable {
-  static let usual = allCases.filter { table in
-    switch table {
-    case .tieOut, .settlement, .periodFindings, .journal, .stripeImport: false
-    case .findings, .changes, .days, .products, .users, .amounts, .refunds, .refundRequests, .sandbox, .receipts,
-      .orders:
-      true
-    }
-  }
-}
 
 struct TieOutReportTests {
   private func figure(_ scaled: Int128, _ digits: UInt8 = 0) -> ExactDecimal {
@@ -28,22 +18,20 @@ struct TieOutReportTests {
       unexplained: figure(1))
     facts.days = [.init(date: "2026-11-19", apple: figure(40), unexplained: figure(1), isAlarming: true)]
     facts.revisions = [TieOutFacts.Revision(day: "2026-11-03", vendor: "80012345", before: figure(12), now: figure(14))]
-    facts.proceeds = [settlement]
+    facts.proceeds = [Self.settled]
     return facts
   }
 
-  private var settlement: SettlementLine {
-    SettlementLine(
-      period: "2026-02", currency: "USD", figures: [910, 210, 0, 0, 700, 0, 1300, 390, 0].map { figure($0, 2) })
-  }
+  private static let settled = settlement([910, 210, 0, 0, 700, 0, 1300, 390, 0], "2026-02")
 
   private func withReport(hasTieOut: Bool = true, _ body: (String) throws -> Void) throws {
     try withTemporaryDirectory { directory in
-      var options = try SampleReport().options
+      var options = SampleReport().options
       (options.directory, options.hasTieOut) = (directory, hasTieOut)
       var report = try ReportWriter(options)
       var figures = [ExactDecimal?](repeating: figure(0), count: 19)
-      (figures[0], figures[1], figures[2], figures[3], figures[18]) = (figure(3), figure(2), nil, figure(1), figure(1))
+      figures.replaceSubrange(0...3, with: [figure(3), figure(2), nil, figure(1)])
+      figures[18] = figure(1)
       for level in ["country", "units"] {
         let line = TieOutLine(
           level: level, app: "game", productId: "gems60", day: "2026-11-10", country: level == "country" ? "US" : "",
@@ -51,8 +39,8 @@ struct TieOutReportTests {
         try report.write(tieOut: line)
         if level == "units" { try report.writeToSheet(tieOut: line) }
       }
-      try report.write(settlement: settlement)
-      var summary = try SampleReport().summary
+      try report.write(settlement: Self.settled)
+      var summary = SampleReport().summary
       summary.tieOut = sample()
       _ = try report.finish(totals: Totals(), summary: summary)
       try body(directory)
@@ -83,12 +71,13 @@ struct TieOutReportTests {
           unknown_product,unexplained
           """)
       #expect(lines[1] == "country,game,gems60,2026-11-10,US,USD,sale,3,2,,1,0,0,0,0,0,0,0,0,0,0,0,0,0,0,1")
-      let settlement = try contents("settlement.csv", in: directory).split(separator: "\r\n")
       #expect(
-        settlement == [
-          "fiscal_period,currency,sales_proceeds,open_at_end,settled_from_before,never_collected,settled,difference,"
-            + "gross,commission,tax", "2026-02,USD,9.10,2.10,0.00,0.00,7.00,0.00,13.00,3.90,0.00",
-        ])
+        try contents("settlement.csv", in: directory) == """
+          fiscal_period,currency,sales_proceeds,open_at_end,settled_from_before,never_collected,settled,difference,\
+          gross,commission,tax\r
+          2026-02,USD,9.10,2.10,0.00,0.00,7.00,0.00,13.00,3.90,0.00\r
+
+          """)
       let package = try contents("datapackage.json", in: directory)
       #expect(package.contains("\"path\" : \"tie-out.csv\"") && package.contains("no revenue recognition"))
       #expect(try contents("SHA256SUMS", in: directory).contains("  settlement.csv\n"))
