@@ -5,6 +5,10 @@ import Testing
 @testable import TieOut
 
 struct CalendarTests {
+  private let zone: ReportZone
+
+  init() throws { zone = try #require(ReportZone("America/Los_Angeles")) }
+
   @Test func daysAreThoseOfTheGregorianCalendar() throws {
     var calendar = Calendar(identifier: .gregorian)
     calendar.timeZone = .gmt
@@ -27,7 +31,6 @@ struct CalendarTests {
 
   @Test("The first reported week is one with all its sales known, which Apple may count up to three days later")
   func firstWholeWeek() throws {
-    let zone = try #require(ReportZone("America/Los_Angeles"))
     for (day, expected) in [("2026-07-23", "2026-07-27"), ("2026-07-24", "2026-08-03"), ("2026-07-27", "2026-08-03")] {
       let start = zone.start(of: try #require(ReportDay(day)))
       #expect(zone.firstWeek(since: start + .hours(20)).description == expected, "\(day)")
@@ -36,7 +39,6 @@ struct CalendarTests {
 
   @Test(arguments: [("2026-11-01", 25), ("2026-03-08", 23), ("2026-11-19", 24)])
   func dayLengthsFollowTheTimeZone(text: String, hours: Int64) throws {
-    let zone = try #require(ReportZone("America/Los_Angeles"))
     let day = try #require(ReportDay(text))
     #expect(zone.start(of: day.advanced(by: 1)) - zone.start(of: day) == .hours(hours))
     let days = ReportDays(day.advanced(by: -1)...day.advanced(by: 1), in: zone)
@@ -47,8 +49,7 @@ struct CalendarTests {
     #expect(zone.day(of: days.end(of: day) - .seconds(1)) == day)
   }
 
-  @Test func westernEveningsBelongToTheEarlierDay() throws {
-    let zone = try #require(ReportZone("America/Los_Angeles"))
+  @Test func westernEveningsBelongToTheEarlierDay() {
     #expect(zone.day(of: Instant(seconds: 1_795_143_600)).description == "2026-11-19")
   }
 

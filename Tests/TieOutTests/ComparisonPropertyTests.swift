@@ -121,8 +121,7 @@ struct ComparisonPropertyTests {
     let coverage = coverage(&random)
     let sides = sides(&random, coverage: coverage)
     var shuffled = sides
-    shuffled.apple.shuffle(using: &random)
-    shuffled.ours.shuffle(using: &random)
+    (shuffled.apple, shuffled.ours) = (sides.apple.shuffled(using: &random), sides.ours.shuffled(using: &random))
     shuffled.partialRefunds.shuffle(using: &random)
     shuffled.upgrades.shuffle(using: &random)
     shuffled.shop.shuffle(using: &random)

@@ -29,9 +29,7 @@ struct ComparisonTests {
   private func ours(
     _ date: String, _ units: Int = 1, kind: TieOutClass = .sale, country: Identifier? = "US",
     currency: Identifier? = "USD", price: Millionths? = dollar
-  ) -> OurUnits {
-    TieOutTests.ours(day(date), units, kind: kind, country: country, currency: currency, price: price)
-  }
+  ) -> OurUnits { TieOutTests.ours(day(date), units, kind: kind, country: country, currency: currency, price: price) }
 
   private func compare(
     _ apple: [AppleUnits], _ ours: [OurUnits], coverage: DayCoverage? = nil,
@@ -51,12 +49,21 @@ struct ComparisonTests {
     comparison.rows.first { $0.day == day(date) && $0.level == level && $0.kind == kind && $0.country == country }
   }
 
+  private func unexplained(_ comparison: ProductComparison, _ date: String, _ kind: TieOutClass = .sale) -> Millionths?
+  {
+    row(comparison, date, .units, kind)?.comparison?.unexplained
+  }
+
+  private func trial(_ date: String) -> OurUnits {
+    var offer = ours(date, price: nil)
+    offer.mayBeFree = true
+    return offer
+  }
+
   private func explained(
     _ comparison: ProductComparison, _ date: String, _ explanation: TieOutExplanation, _ level: TieOutLevel = .units,
     _ kind: TieOutClass = .sale, country: Identifier = ""
-  ) -> Millionths? {
-    row(comparison, date, level, kind, country: country)?.comparison?.explained[explanation]
-  }
+  ) -> Millionths? { row(comparison, date, level, kind, country: country)?.comparison?.explained[explanation] }
 
   @Test func equalUnitsHaveNoDifference() throws {
     let comparison = compare([apple("11-05", 3)], [ours("11-05", 2), ours("11-05")])
@@ -69,7 +76,7 @@ struct ComparisonTests {
 
   @Test func aLostOrderIsUnexplainedOnEveryLevel() {
     let comparison = compare([apple("11-05", 3)], [ours("11-05", 2)])
-    #expect(row(comparison, "11-05")?.comparison?.unexplained == .one)
+    #expect(unexplained(comparison, "11-05") == .one)
     #expect(row(comparison, "11-05", .country, country: "US")?.comparison?.unexplained == .one)
     #expect(row(comparison, "11-05", .amount)?.comparison?.unexplained == Self.dollar)
   }
@@ -90,7 +97,7 @@ struct ComparisonTests {
   @Test func timingExplainsNoMoreUnitsThanExist() {
     let comparison = compare([apple("11-06", 5)], [ours("11-05", 2)])
     #expect(explained(comparison, "11-06", .timing) == Millionths(2))
-    #expect(row(comparison, "11-06")?.comparison?.unexplained == Millionths(3))
+    #expect(unexplained(comparison, "11-06") == Millionths(3))
   }
 
   @Test func aDayWithoutAReportCreatesNoFindings() {
@@ -107,14 +114,12 @@ struct ComparisonTests {
     let comparison = compare(
       [apple("11-05", 13), apple("11-10")], [ours("11-05"), ours("11-10", 3)],
       coverage: coverage(partial: ["11-05", "11-10"]))
-    for level in [TieOutLevel.units, .country] {
-      let country: Identifier = level == .country ? "US" : ""
-      #expect(row(comparison, "11-05", level, country: country)?.comparison?.unexplained == Millionths(12))
-    }
+    #expect(unexplained(comparison, "11-05") == Millionths(12))
+    #expect(row(comparison, "11-05", .country, country: "US")?.comparison?.unexplained == Millionths(12))
     #expect(row(comparison, "11-05", .amount)?.comparison?.unexplained == number("11.88"))
     #expect(row(comparison, "11-10")?.apple == .one)
     #expect(explained(comparison, "11-10", .notReported) == Millionths(-2))
-    #expect(row(comparison, "11-10")?.comparison?.unexplained == .zero)
+    #expect(unexplained(comparison, "11-10") == .zero)
   }
 
   @Test func youngReportsAreNotJudged() {
@@ -127,13 +132,11 @@ struct ComparisonTests {
   @Test func recentUnitsMissingAtAppleAreAwaited() {
     let comparison = compare([], [ours("11-17"), ours("11-12")])
     #expect(explained(comparison, "11-17", .notReported) == -.one)
-    #expect(row(comparison, "11-12")?.comparison?.unexplained == -.one)
+    #expect(unexplained(comparison, "11-12") == -.one)
   }
 
   @Test func unitsAtPriceZeroAreFreeAndMatchOffersWithoutAPrice() {
-    var offer = ours("11-05", price: nil)
-    offer.mayBeFree = true
-    let comparison = compare([apple("11-05", 2, kind: .free, price: .zero)], [offer])
+    let comparison = compare([apple("11-05", 2, kind: .free, price: .zero)], [trial("11-05")])
     #expect(explained(comparison, "11-05", .free) == -.one)
     #expect(explained(comparison, "11-05", .free, .units, .free) == Millionths(2))
     #expect(comparison.rows.allSatisfy { $0.comparison?.unexplained ?? .zero == .zero })
@@ -141,22 +144,16 @@ struct ComparisonTests {
 
   @Test(arguments: [("11-04", true), ("11-05", true), ("11-08", true), ("11-03", false), ("11-09", false)])
   func aTrialThatAppleCountsOnAnotherDayIsNoSale(date: String, isSame: Bool) {
-    var offer = ours("11-05", price: nil)
-    offer.mayBeFree = true
-    let comparison = compare([apple(date, kind: .free, price: .zero), apple("11-06")], [offer])
+    let comparison = compare([apple(date, kind: .free, price: .zero), apple("11-06")], [trial("11-05")])
     #expect(explained(comparison, "11-05", .free) == (isSame ? -.one : .zero))
     #expect(explained(comparison, "11-06", .timing) == (isSame ? .zero : .one))
-    #expect(row(comparison, "11-06")?.comparison?.unexplained == (isSame ? .one : .zero))
+    #expect(unexplained(comparison, "11-06") == (isSame ? .one : .zero))
     #expect(explained(comparison, date, .free, .units, .free) == .one)
   }
 
   @Test func aTrialOfTheSameDayStaysOnItsDay() {
-    let trials = ["11-05", "11-06"].map { date in
-      var offer = ours(date, price: nil)
-      offer.mayBeFree = true
-      return offer
-    }
-    let comparison = compare([apple("11-06", kind: .free, price: .zero), apple("11-08")], trials)
+    let comparison = compare(
+      [apple("11-06", kind: .free, price: .zero), apple("11-08")], [trial("11-05"), trial("11-06")])
     #expect(explained(comparison, "11-06", .free) == -.one && explained(comparison, "11-05", .timing) == -.one)
     #expect(comparison.rows.allSatisfy { $0.comparison?.unexplained ?? .zero == .zero })
   }
@@ -181,7 +178,7 @@ struct ComparisonTests {
     let comparison = compare(
       [apple("11-05", -1, kind: .refund)],
       [ours("11-03", -1, kind: .refund), ours("11-05", -1, kind: .refund, price: nil)])
-    #expect(row(comparison, "11-03", .units, .refund)?.comparison?.unexplained == .one)
+    #expect(unexplained(comparison, "11-03", .refund) == .one)
     #expect(explained(comparison, "11-03", .refundTiming, .amount, .refund) == .zero)
     #expect(explained(comparison, "11-03", .notReported, .amount, .refund) == Self.dollar)
     #expect(row(comparison, "11-05", .amount, .refund)?.comparison == nil)
@@ -214,7 +211,7 @@ struct ComparisonTests {
     renewal.isUnclaimedRenewal = true
     let comparison = compare([], [renewal, ours("11-05")])
     #expect(explained(comparison, "11-05", .renewal) == -.one)
-    #expect(row(comparison, "11-05")?.comparison?.unexplained == -.one)
+    #expect(unexplained(comparison, "11-05") == -.one)
     #expect(explained(compare([apple("11-05")], [renewal]), "11-05", .renewal) == .zero)
   }
 
@@ -234,7 +231,7 @@ struct ComparisonTests {
   /// One of Apple's two units on the 6th is our unit without a price on the 5th. The price of the other is unknown.
   @Test func unpricedUnitsOfAnotherDayHaveNoAmount() {
     let comparison = compare([apple("11-06", 2)], [ours("11-05", price: nil)])
-    #expect(row(comparison, "11-06")?.comparison?.unexplained == .one)
+    #expect(unexplained(comparison, "11-06") == .one)
     let amount = row(comparison, "11-06", .amount)
     #expect(amount?.apple == number("1.98") && amount?.ours == .zero && amount?.comparison == nil)
     var totals = TieOutTotals()
@@ -242,13 +239,17 @@ struct ComparisonTests {
     #expect(totals.weeks.map(\.units) == [.one] && totals.weeks.map(\.amount) == [nil])
   }
 
-  @Test func anotherPriceIsTheOnlyDifferenceOfEqualUnits() {
-    let raised = compare([apple("11-05", 2, price: number("1.09"))], [ours("11-05", 2)])
-    #expect(explained(raised, "11-05", .price, .amount) == number("0.20"))
-    let rounded = compare([apple("11-05", 2, price: number("0.99"))], [ours("11-05", 2, price: number("0.986"))])
-    #expect(explained(rounded, "11-05", .rounding, .amount) == number("0.008"))
-    let half = compare([apple("11-05", 1, price: number("0.99"))], [ours("11-05", 1, price: number("0.985"))])
-    #expect(explained(half, "11-05", .price, .amount) == number("0.005"))
+  @Test(
+    arguments: [
+      (2, "1.09", "0.99", .price, "0.20"), (2, "0.99", "0.986", .rounding, "0.008"),
+      (1, "0.99", "0.985", .price, "0.005"),
+    ] as [(Int, String, String, TieOutExplanation, String)])
+  func anotherPriceIsTheOnlyDifferenceOfEqualUnits(
+    units: Int, apples: String, mine: String, explanation: TieOutExplanation, difference: String
+  ) {
+    let comparison = compare(
+      [apple("11-05", units, price: number(apples))], [ours("11-05", units, price: number(mine))])
+    #expect(explained(comparison, "11-05", explanation, .amount) == number(difference))
   }
 
   @Test func anUnknownProductIsNamed() {
@@ -284,8 +285,7 @@ struct OurSideTests {
   private func sides(withdrawn: Revocation) -> ProductSides {
     var contents = TransactionRecord.Contents(environment: .production, transactionId: "t", productId: "gems60")
     contents.quantity = 3
-    contents.purchaseDate = noon("11-02")
-    contents.revocationWithdrawnDate = noon("11-10")
+    (contents.purchaseDate, contents.revocationWithdrawnDate) = (noon("11-02"), noon("11-10"))
     var sides = ProductSides(app: "game", productId: "gems60", isKnown: true)
     sides.add(
       TransactionRecord(contents), storefront: "USA", isClaimed: true, withdrawn: withdrawn,
@@ -306,10 +306,8 @@ struct OurSideTests {
   ) -> TransactionRecord {
     var contents = TransactionRecord.Contents(environment: .production, transactionId: id, productId: "gems60")
     contents.originalTransactionId = original
-    contents.purchaseDate = noon("11-12")
-    contents.originalPurchaseDate = noon("11-10")
-    contents.priceMilliunits = 4_990
-    contents.currency = "USD"
+    (contents.purchaseDate, contents.originalPurchaseDate) = (noon("11-12"), noon("11-10"))
+    (contents.priceMilliunits, contents.currency) = (4_990, "USD")
     change(&contents)
     return TransactionRecord(contents)
   }
@@ -366,6 +364,13 @@ struct OurSideTests {
   }
 }
 
+/// The comparison of one product over twenty days with final reports.
+private func compare(_ apple: [AppleUnits], _ ours: [OurUnits]) -> [TieOutRow] {
+  var sides = ProductSides(app: "game", productId: "gems60", isKnown: true)
+  (sides.apple, sides.ours) = (apple, ours)
+  return ProductComparison(sides, coverage: .whole(day("11-01")...day("11-20"))).rows
+}
+
 struct TotalsTests {
   /// Apple may count our sales of a day up to three days later, and our sales of the next day on this day.
   @Test func aDayIsInTheWeeksThatItsSalesMayCountIn() {
@@ -376,11 +381,9 @@ struct TotalsTests {
   }
 
   @Test func aWeekOfAProductIsOneFindingWithoutOffsetting() {
-    var sides = ProductSides(app: "game", productId: "gems60", isKnown: true)
-    sides.apple = [apple(day("11-02"), 3), apple(day("11-04")), apple(day("11-14"))]
-    sides.ours = [ours(day("11-08"))]
     var totals = TieOutTotals()
-    for row in ProductComparison(sides, coverage: .whole(day("11-01")...day("11-20"))).rows { totals.add(row) }
+    let counted = [apple(day("11-02"), 3), apple(day("11-04")), apple(day("11-14"))]
+    for row in compare(counted, [ours(day("11-08"))]) { totals.add(row) }
     #expect(totals.apple == Millionths(5) && totals.ours == .one)
     #expect(totals.unexplained == Millionths(4) && totals.explained.sum == .zero)
     #expect(totals.weeks.map(\.units) == [Millionths(4), .one])
@@ -390,10 +393,9 @@ struct TotalsTests {
 
   @Test(arguments: ["USD", "EUR"] as [Identifier])
   func aMissingPriceLeavesTheWeeksAmountUnknown(tuesdays: Identifier) {
-    var sides = ProductSides(app: "game", productId: "gems60", isKnown: true)
-    sides.apple = [apple(day("11-02"), 3), apple(day("11-03"), 4, currency: tuesdays)]
-    sides.ours = [ours(day("11-02")), OurUnits(day: day("11-03"))]
-    let rows = ProductComparison(sides, coverage: .whole(day("11-01")...day("11-20"))).rows
+    let rows = compare(
+      [apple(day("11-02"), 3), apple(day("11-03"), 4, currency: tuesdays)],
+      [ours(day("11-02")), OurUnits(day: day("11-03"))])
     for ordered in [rows, rows.reversed()] {
       var totals = TieOutTotals()
       for row in ordered { totals.add(row) }

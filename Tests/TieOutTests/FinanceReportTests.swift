@@ -98,39 +98,37 @@ struct FinanceReportTests {
 }
 
 struct PaymentsTests {
-  private static let header =
+  static let header =
     "fiscal_period,currency,earned,taxes_adjustments,balance_forward,owed,exchange_rate,bank_currency,proceeds,paid_on\n"
 
+  private func payment(_ row: String) throws -> Payment {
+    let payments = try Payment.read(Array((Self.header + row + "\n").utf8))
+    #expect(payments.count == 1)
+    return payments[0]
+  }
+
   @Test func aConsistentPaymentHasNoProblems() throws {
-    let payments = try Payment.read(
-      Array((Self.header + "2026-02,USD,100.00,-5.00,10.00,105.00,0.912345,EUR,95.80,2026-01-01\n").utf8))
-    #expect(payments.count == 1 && payments[0].problems(earned: number("100.00")).isEmpty)
-    #expect(payments[0].problems(earned: nil).isEmpty)
+    let payment = try payment("2026-02,USD,100.00,-5.00,10.00,105.00,0.912345,EUR,95.80,2026-01-01")
+    #expect(payment.problems(earned: number("100.00")).isEmpty && payment.problems(earned: nil).isEmpty)
   }
 
   /// The rate is calculated in a spreadsheet. With Apple's five digits the payment would differ by 0.10 EUR.
   @Test func anExchangeRateHasMoreDigitsThanMoney() throws {
-    let payments = try Payment.read(
-      Array((Self.header + "2026-02,USD,1000000,0,0,1000000,0.919449901768173,EUR,919449.90,\n").utf8))
-    #expect(payments.count == 1 && payments[0].problems(earned: nil).isEmpty)
+    let payment = try payment("2026-02,USD,1000000,0,0,1000000,0.919449901768173,EUR,919449.90,")
+    #expect(payment.problems(earned: nil).isEmpty)
   }
 
   @Test func extremePaymentNumbersAreReported() throws {
-    let (most, rate) = (String(repeating: "9", count: 18), String(repeating: "9", count: 18))
-    let payments = try Payment.read(
-      Array((Self.header + "2026-02,USD,\(most),0,0,\(most),\(rate),EUR,-\(most),\n").utf8))
-    #expect(payments[0].problems(earned: nil).count == 1)
+    let most = String(repeating: "9", count: 18)
+    #expect(try payment("2026-02,USD,\(most),0,0,\(most),\(most),EUR,-\(most),").problems(earned: nil).count == 1)
   }
 
   @Test func eachInconsistentSumIsReported() throws {
-    let payments = try Payment.read(
-      Array((Self.header + "2026-02,\"USD\",100.00,-5.00,10.00,106.00,0.9,EUR,95.80,\n").utf8))
-    #expect(payments[0].problems(earned: number("99.00")).count == 3)
+    let payment = try payment("2026-02,\"USD\",100.00,-5.00,10.00,106.00,0.9,EUR,95.80,")
+    #expect(payment.problems(earned: number("99.00")).count == 3)
   }
 
   @Test func aMonthThatIsNoPeriodIsRefused() {
-    #expect(throws: ReportProblem.self) {
-      try Payment.read(Array((Self.header + "2026-13,USD,1,0,0,1,1,USD,1,\n").utf8))
-    }
+    #expect(throws: ReportProblem.self) { try payment("2026-13,USD,1,0,0,1,1,USD,1,") }
   }
 }

@@ -8,9 +8,7 @@ struct SettlementTests {
     FiscalCalendar.period(named: name) ?? FiscalCalendar.periods[0]
   }
 
-  private static let first = period("2026-01")
-  private static let second = period("2026-02")
-  private static let all = Set(FiscalCalendar.periods)
+  private static let (first, second) = (period("2026-01"), period("2026-02"))
 
   private func day(_ text: String) -> ReportDay { ReportDay(text) ?? ReportDay(number: 0) }
 
@@ -35,17 +33,27 @@ struct SettlementTests {
         + "in the prices)")
   }
 
-  private func sides(
-    sold: [(String, Int)], settled: [(FiscalPeriod, String, Int)], share: String = "0.70"
-  ) -> SettlementSides {
+  private typealias Settled = (period: FiscalPeriod, day: String, units: Int)
+
+  /// Units of one share each, sold and settled.
+  private func sides(sold: [(String, Int)], settled: [Settled], share: String = "0.70") -> SettlementSides {
     var sides = SettlementSides(currency: "USD")
     sides.sold = sold.map { .init(day: day($0.0), units: Millionths($0.1), share: number(share)) }
     sides.settled = settled.map {
       .init(
-        period: $0.0, transactionDay: day($0.1), units: Millionths($0.2), share: number(share),
-        extended: Millionths($0.2).times(number(share)) ?? .zero)
+        period: $0.period, transactionDay: day($0.day), units: Millionths($0.units), share: number(share),
+        extended: Millionths($0.units).times(number(share)) ?? .zero)
     }
     return sides
+  }
+
+  private func settle(
+    _ sides: SettlementSides..., today: ReportDay? = nil, missing: [String] = []
+  ) -> ProceedsSettlement {
+    let whole = Set(FiscalCalendar.periods).subtracting(missing.map(Self.period))
+    var settlement = ProceedsSettlement(today: today ?? day("2026-05-01"), whole: whole)
+    for side in sides { settlement.add(side) }
+    return settlement
   }
 
   private func line(_ period: FiscalPeriod, _ settlement: ProceedsSettlement) -> ProceedsSettlement.Line {
@@ -60,24 +68,23 @@ struct SettlementTests {
       ([.init(number("9.99"), country: "US"), .inOtherCurrency], false, false),
     ]
     for (sold, isGrossKnown, isTaxKnown) in cases {
-      var settlement = ProceedsSettlement(today: day("2026-03-01"), whole: Self.all)
-      for gross in sold {
+      let all = sold.map { gross in
         var sides = SettlementSides(currency: "USD")
         sides.sold = [.init(day: day("2025-10-15"), units: .one, share: number("3.00"), gross: gross)]
-        settlement.add(sides)
+        return sides
       }
-      let found = line(Self.first, settlement)
+      let found = line(Self.first, settle(all[0], all[1], today: day("2026-03-01")))
       #expect(found.isGrossKnown == isGrossKnown && found.isTaxKnown == isTaxKnown)
       if isTaxKnown { #expect(found.gross == number("10.99") && found.commission == number("4.99")) }
     }
   }
 
   @Test func lateSettlementsMoveToTheNextPeriod() {
-    var settlement = ProceedsSettlement(today: day("2026-03-01"), whole: Self.all)
-    settlement.add(
+    let settlement = settle(
       sides(
         sold: [("2025-10-15", 10), ("2025-10-31", 3), ("2025-11-05", 2)],
-        settled: [(Self.first, "2025-10-15", 10), (Self.second, "2025-10-31", 3), (Self.second, "2025-11-05", 2)]))
+        settled: [(Self.first, "2025-10-15", 10), (Self.second, "2025-10-31", 3), (Self.second, "2025-11-05", 2)]),
+      today: day("2026-03-01"))
     let (first, second) = (line(Self.first, settlement), line(Self.second, settlement))
     #expect(first.salesProceeds == number("9.10") && first.openAtEnd == number("2.10"))
     #expect(first.settled == number("7.00") && first.difference == .zero)
@@ -85,92 +92,74 @@ struct SettlementTests {
     #expect(second.difference == .zero && settlement.movedUnits == .zero)
   }
 
-  @Test func unpaidSalesAreOpenForSixtyEightDaysAndThenNeverCollected() {
-    let sold = sides(sold: [("2025-11-05", 4)], settled: [(Self.second, "2025-11-05", 3)])
-    var settlement = ProceedsSettlement(today: day("2025-11-05").advanced(by: 68), whole: Self.all)
-    settlement.add(sold)
-    #expect(line(Self.second, settlement).openAtEnd == number("0.70"))
-    #expect(line(Self.second, settlement).neverCollected == .zero)
-    settlement = ProceedsSettlement(today: day("2025-11-05").advanced(by: 69), whole: Self.all)
-    settlement.add(sold)
-    #expect(line(Self.second, settlement).neverCollected == number("0.70"))
-    #expect(line(Self.second, settlement).openAtEnd == .zero && line(Self.second, settlement).difference == .zero)
+  @Test(arguments: [(68, false), (69, true)])
+  func unpaidSalesAreOpenForSixtyEightDaysAndThenNeverCollected(age: Int, isLost: Bool) {
+    let sides = sides(sold: [("2025-11-05", 4)], settled: [(Self.second, "2025-11-05", 3)])
+    let line = line(Self.second, settle(sides, today: day("2025-11-05").advanced(by: age)))
+    #expect(line.openAtEnd == (isLost ? .zero : number("0.70")) && line.difference == .zero)
+    #expect(line.neverCollected == (isLost ? number("0.70") : .zero))
   }
 
-  /// No sale counts as never collected while a later finance report is missing.
-  @Test func salesStayOpenWhileAFinanceReportIsMissing() {
-    // The sale is on the last day of fiscal 2026-02. 2026-03 ends 28 days later, and 2026-04 another 35 days later.
-    let sold = sides(sold: [("2025-11-29", 1)], settled: [])
-    for (missing, isLeftOut) in [("2026-02", false), ("2026-03", false), ("2026-01", true), ("2026-04", true)] {
-      var settlement = ProceedsSettlement(today: day("2026-05-01"), whole: Self.all.subtracting([Self.period(missing)]))
-      settlement.add(sold)
-      let line = line(Self.second, settlement)
-      #expect(line.neverCollected == (isLeftOut ? number("0.70") : .zero), "\(missing)")
-      #expect(line.openAtEnd == (isLeftOut ? .zero : number("0.70")) && line.difference == .zero, "\(missing)")
-    }
+  /// The sale is on the last day of fiscal 2026-02. 2026-03 ends 28 days later, and 2026-04 another 35 days later.
+  @Test(arguments: [("2026-02", false), ("2026-03", false), ("2026-01", true), ("2026-04", true)])
+  func salesStayOpenWhileALaterFinanceReportIsMissing(missing: String, isLost: Bool) {
+    let line = line(Self.second, settle(sides(sold: [("2025-11-29", 1)], settled: []), missing: [missing]))
+    #expect(line.neverCollected == (isLost ? number("0.70") : .zero))
+    #expect(line.openAtEnd == (isLost ? .zero : number("0.70")) && line.difference == .zero)
   }
 
   @Test func adjacentDaysMatchTheSameSale() {
-    var settlement = ProceedsSettlement(today: day("2026-03-01"), whole: Self.all)
-    settlement.add(
+    let settlement = settle(
       sides(
         sold: [("2025-11-05", 1), ("2025-11-08", 1)],
-        settled: [(Self.second, "2025-11-06", 1), (Self.second, "2025-11-08", 1)]))
+        settled: [(Self.second, "2025-11-06", 1), (Self.second, "2025-11-08", 1)]), today: day("2026-03-01"))
     #expect(settlement.movedUnits == .one && line(Self.second, settlement).difference == .zero)
   }
 
   /// Subscriptions older than a year have a higher share. The sale with the higher share was settled at once.
   @Test func salesAtTheSameShareAreSettledFirst() {
-    var settlement = ProceedsSettlement(today: day("2026-03-01"), whole: Self.all)
-    var sides = sides(sold: [("2025-10-31", 1)], settled: [(Self.second, "2025-10-31", 1)])
-    sides.sold.append(.init(day: day("2025-10-31"), units: .one, share: number("0.85")))
-    sides.settled.append(
-      .init(
-        period: Self.first, transactionDay: day("2025-10-31"), units: .one, share: number("0.85"),
-        extended: number("0.85")))
-    settlement.add(sides)
+    var both = sides(sold: [("2025-10-31", 1)], settled: [(Self.second, "2025-10-31", 1)])
+    let higher = sides(sold: [("2025-10-31", 1)], settled: [(Self.first, "2025-10-31", 1)], share: "0.85")
+    both.sold += higher.sold
+    both.settled += higher.settled
+    let settlement = settle(both, today: day("2026-03-01"))
     #expect(line(Self.first, settlement).openAtEnd == number("0.70"))
     #expect(line(Self.first, settlement).difference == .zero && line(Self.second, settlement).difference == .zero)
   }
 
   @Test func remainingUnitsSettleAtADifferentShare() {
-    var settlement = ProceedsSettlement(today: day("2026-03-01"), whole: Self.all)
-    var sides = sides(sold: [("2025-11-05", 1), ("2025-11-06", 1)], settled: [(Self.second, "2025-11-05", 1)])
-    sides.settled.append(
-      .init(
-        period: Self.second, transactionDay: day("2025-11-05"), units: .one, share: number("0.71"),
-        extended: number("0.71")))
-    settlement.add(sides)
-    let line = line(Self.second, settlement)
+    var both = sides(sold: [("2025-11-05", 1), ("2025-11-06", 1)], settled: [(Self.second, "2025-11-05", 1)])
+    both.settled += sides(sold: [], settled: [(Self.second, "2025-11-05", 1)], share: "0.71").settled
+    let line = line(Self.second, settle(both, today: day("2026-03-01")))
     #expect(line.openAtEnd == .zero && line.neverCollected == .zero && line.difference == number("-0.01"))
   }
 
   @Test func settledUnitsWithoutASaleAreTheDifference() {
-    var settlement = ProceedsSettlement(today: day("2026-03-01"), whole: Self.all)
-    settlement.add(sides(sold: [("2025-11-05", 1)], settled: [(Self.second, "2025-11-05", 2)]))
-    #expect(line(Self.second, settlement).difference == number("-0.70"))
+    let sides = sides(sold: [("2025-11-05", 1)], settled: [(Self.second, "2025-11-05", 2)])
+    #expect(line(Self.second, settle(sides, today: day("2026-03-01"))).difference == number("-0.70"))
   }
 
   @Test func returnsAreSettledLikeSalesBelowZero() {
-    var settlement = ProceedsSettlement(today: day("2026-03-01"), whole: Self.all)
-    settlement.add(sides(sold: [("2025-10-31", -2)], settled: [(Self.second, "2025-10-31", -2)]))
-    #expect(line(Self.first, settlement).openAtEnd == number("-1.40"))
-    #expect(line(Self.second, settlement).settledFromBefore == number("-1.40"))
-    #expect(line(Self.first, settlement).difference == .zero && line(Self.second, settlement).difference == .zero)
+    let sides = sides(sold: [("2025-10-31", -2)], settled: [(Self.second, "2025-10-31", -2)])
+    let settlement = settle(sides, today: day("2026-03-01"))
+    let (first, second) = (line(Self.first, settlement), line(Self.second, settlement))
+    #expect(first.openAtEnd == number("-1.40") && second.settledFromBefore == number("-1.40"))
+    #expect(first.difference == .zero && second.difference == .zero)
   }
 
   @Test func salesThatAreOlderThanOurReportsAreFromBefore() {
-    var settlement = ProceedsSettlement(today: day("2026-03-01"), whole: Self.all)
-    settlement.add(sides(sold: [], settled: [(Self.second, "2025-10-30", 1)]))
-    #expect(line(Self.second, settlement).settledFromBefore == number("0.70"))
-    #expect(line(Self.second, settlement).difference == .zero)
+    let sides = sides(sold: [], settled: [(Self.second, "2025-10-30", 1)])
+    let line = line(Self.second, settle(sides, today: day("2026-03-01")))
+    #expect(line.settledFromBefore == number("0.70") && line.difference == .zero)
   }
 }
+
+private let (ours, former) = ("80012345", "80099999")
 
 struct SettlementReportsTests {
   private static let twelfth = FiscalCalendar.period(named: "2026-12") ?? FiscalCalendar.periods[0]
   private static let eleventh = FiscalCalendar.period(named: "2026-11") ?? FiscalCalendar.periods[0]
-  private static let both = ["80012345": "09-10", "80099999": "09-10"]
+  private static let both = [ours: "09-10", former: "09-10"]
 
   /// FINANCE_DETAIL of fiscal 2026-12, which ends on 2026-09-26. `sold` has one day with proceeds for each vendor.
   private func reports(
@@ -192,26 +181,26 @@ struct SettlementReportsTests {
 
   @Test func aPeriodIsCompleteWithAllItsReports() {
     let (period, both) = (Self.twelfth, Self.both)
-    #expect(reports(["80012345": .reported]).areComplete(period))
-    #expect(reports(["80012345": .reported, "80099999": .zero], sold: both).areComplete(period))
-    #expect(reports(["80012345": .reported], sold: ["80012345": "09-10", "80099999": "09-27"]).areComplete(period))
-    #expect(!reports(["80012345": .reported], sold: both).areComplete(period))
-    #expect(!reports(["80012345": .reported], vendors: ["80012345", "80099999"]).areComplete(period))
-    #expect(!reports(["80012345": .reported, "80099999": .unknown]).areComplete(period))
+    #expect(reports([ours: .reported]).areComplete(period))
+    #expect(reports([ours: .reported, former: .zero], sold: both).areComplete(period))
+    #expect(reports([ours: .reported], sold: [ours: "09-10", former: "09-27"]).areComplete(period))
+    #expect(!reports([ours: .reported], sold: both).areComplete(period))
+    #expect(!reports([ours: .reported], vendors: [ours, former]).areComplete(period))
+    #expect(!reports([ours: .reported, former: .unknown]).areComplete(period))
     #expect(!reports([:]).areComplete(period))
   }
 
   /// Apple's answer is the same for "nothing was paid" and "not settled yet".
   @Test func vendorsWithoutSalesAreNotAwaited() {
-    let states: [String: DownloadState] = ["80012345": .reported, "80099999": .unknown]
+    let states: [String: DownloadState] = [ours: .reported, former: .unknown]
     let (since, last) = (Self.eleventh.first.advanced(by: -7), Self.twelfth.last)
     func completeness(
       _ daily: ClosedRange<ReportDay>?, sold: String? = nil, age: Int = SettlementReports.due
     ) -> (isWhole: Bool, late: Bool) {
       let reports = reports(
-        states, vendors: ["80012345", "80099999"], sold: sold.map { ["80099999": $0] } ?? [:],
-        daily: daily.map { ["80099999": $0] } ?? [:], today: last.advanced(by: age))
-      let isLate = reports.late(.detail).contains { $0.contains("2026-12, vendor 80099999") }
+        states, vendors: [ours, former], sold: sold.map { [former: $0] } ?? [:],
+        daily: daily.map { [former: $0] } ?? [:], today: last.advanced(by: age))
+      let isLate = reports.late(.detail).contains { $0.contains("2026-12, vendor \(former)") }
       return (reports.areComplete(Self.twelfth), isLate)
     }
     #expect(completeness(since...last) == (true, false))
@@ -228,14 +217,14 @@ struct SettlementReportsTests {
   @Test func aLateReportIsAReasonForIncompleteness() {
     let (period, both) = (Self.twelfth, Self.both)
     let late = ["no FINANCE_DETAIL of fiscal period 2026-12, vendor 80099999 (never asked)"]
-    #expect(reports(["80012345": .reported], sold: both).reasons([period]) == late)
+    #expect(reports([ours: .reported], sold: both).reasons([period]) == late)
     let early = period.last.advanced(by: SettlementReports.due - 1)
-    #expect(reports(["80012345": .reported], sold: both, today: early).reasons([period]).isEmpty)
+    #expect(reports([ours: .reported], sold: both, today: early).reasons([period]).isEmpty)
     // No finance report is expected before the first one; later periods after it are.
     #expect(reports([:], sold: both).reasons([Self.eleventh, period]).isEmpty)
-    let begun = reports([:], sold: ["80099999": "09-10"], before: ["80099999": .reported])
+    let begun = reports([:], sold: [former: "09-10"], before: [former: .reported])
     #expect(begun.reasons([Self.eleventh, period]) == late)
-    #expect(reports(["80012345": .reported, "80099999": .zero], sold: both).reasons([period]).isEmpty)
+    #expect(reports([ours: .reported, former: .zero], sold: both).reasons([period]).isEmpty)
   }
 }
 
@@ -275,7 +264,7 @@ struct MonthReportsTests {
 
   private func sources(
     monthly: [String: DownloadState], daily: [String: (days: ClosedRange<Int>, state: DownloadState)],
-    configured: [String] = ["80012345"], others: [String: [String: ConnectReportTable.Known]] = [:]
+    configured: [String] = [ours], others: [String: [String: ConnectReportTable.Known]] = [:]
   ) -> Sources? {
     var known = others
     for (vendor, came) in daily {
@@ -291,7 +280,6 @@ struct MonthReportsTests {
   }
 
   @Test func eachVendorsMonthIsItsReportOrAllOfItsDays() {
-    let (ours, former) = ("80012345", "80099999")
     #expect(sources(monthly: [ours: .reported], daily: [:]) == Sources(monthly: [ours]))
     #expect(sources(monthly: [ours: .pending], daily: [ours: (1...31, .reported)]) == Sources(daily: [ours]))
     #expect(
@@ -307,22 +295,22 @@ struct MonthReportsTests {
   /// The vendor had reports before and after, so its month is missing.
   @Test func aMonthBetweenAVendorsReportsIsAwaited() {
     let known = ConnectReportTable.Known(.reported, .folder)
-    let before = ["2026-09-30": ["80099999": known]]
-    let around = before.merging(["2026-11-01": ["80099999": known]]) { $1 }
-    #expect(sources(monthly: ["80012345": .reported], daily: [:], others: before) == Sources(monthly: ["80012345"]))
-    #expect(sources(monthly: ["80012345": .reported], daily: [:], others: around) == nil)
+    let before = ["2026-09-30": [former: known]]
+    let around = before.merging(["2026-11-01": [former: known]]) { $1 }
+    #expect(sources(monthly: [ours: .reported], daily: [:], others: before) == Sources(monthly: [ours]))
+    #expect(sources(monthly: [ours: .reported], daily: [:], others: around) == nil)
   }
 }
 
 struct DownloadStateTests {
   /// Treating every 404 as zero would hide a retired version and wrong parameters.
-  @Test func aDayWithoutSalesNeedsASecondReason() {
-    #expect(DownloadState.noSales(hasRows: false, hasOwnUnits: false, daysSinceFirst: nil) == .zero)
-    #expect(DownloadState.noSales(hasRows: false, hasOwnUnits: true, daysSinceFirst: nil) == .doubtfulZero)
-    #expect(DownloadState.noSales(hasRows: false, hasOwnUnits: true, daysSinceFirst: 2) == .doubtfulZero)
-    #expect(DownloadState.noSales(hasRows: false, hasOwnUnits: true, daysSinceFirst: 3) == .zero)
-    #expect(DownloadState.noSales(hasRows: true, hasOwnUnits: false, daysSinceFirst: nil) == .doubtfulZero)
-    #expect(DownloadState.noSales(hasRows: true, hasOwnUnits: true, daysSinceFirst: 3) == .doubtfulZero)
+  @Test(
+    arguments: [
+      (false, false, nil, .zero), (false, true, nil, .doubtfulZero), (false, true, 2, .doubtfulZero),
+      (false, true, 3, .zero), (true, false, nil, .doubtfulZero), (true, true, 3, .doubtfulZero),
+    ] as [(Bool, Bool, Int?, DownloadState)])
+  func aDayWithoutSalesNeedsASecondReason(hasRows: Bool, hasOwnUnits: Bool, days: Int?, state: DownloadState) {
+    #expect(DownloadState.noSales(hasRows: hasRows, hasOwnUnits: hasOwnUnits, daysSinceFirst: days) == state)
   }
 
   @Test func aNightRequestsAtMost45DaysAndLaterNightsTheOpenDays() throws {
@@ -334,23 +322,17 @@ struct DownloadStateTests {
     #expect(second == Array(first.prefix(5)) + (46...85).map { today.advanced(by: -$0) })
     let oldest = try #require(AskingPlan.periods(today: today, states: [:]).map(\.first).min())
     for number in oldest.number...today.number - 46 { states[ReportDay(number: number)] = .zero }
-    #expect(AskingPlan.days(today: today, trailing: 5, states: states) == Array(first.prefix(5)))
-    states[oldest] = .doubtfulZero
-    states[oldest.advanced(by: 1)] = .unreadable
+    func asked() -> [ReportDay] { AskingPlan.days(today: today, trailing: 5, states: states) }
+    #expect(asked() == Array(first.prefix(5)))
     // Apple keeps reports for a year.
-    states[oldest.advanced(by: 2)] = .pending
-    states[oldest.advanced(by: 3)] = .drift
-    #expect(
-      AskingPlan.days(today: today, trailing: 5, states: states)
-        == Array(first.prefix(5)) + [3, 2, 0].map { oldest.advanced(by: $0) })
+    let old: [DownloadState] = [.doubtfulZero, .unreadable, .pending, .drift]
+    for (place, state) in old.enumerated() { states[oldest.advanced(by: place)] = state }
+    #expect(asked() == Array(first.prefix(5)) + [3, 2, 0].map { oldest.advanced(by: $0) })
     for number in [0, 2, 3] { states[oldest.advanced(by: number)] = .gone }
-    states[first[20]] = .pending
-    states[first[30]] = .gone
-    states[first[40]] = .doubtfulZero
-    states[first[1]] = .gone
-    #expect(
-      AskingPlan.days(today: today, trailing: 5, states: states)
-        == [first[0], first[2], first[3], first[4], first[20], first[40]])
+    for (place, state) in [(20, .pending), (30, .gone), (40, .doubtfulZero), (1, .gone)] as [(Int, DownloadState)] {
+      states[first[place]] = state
+    }
+    #expect(asked() == [0, 2, 3, 4, 20, 40].map { first[$0] })
   }
 
   @Test func financeReportsAreRequestedUntilReceived() throws {
@@ -380,17 +362,19 @@ struct ReportWindowTests {
     return ReportWindow(today: Self.today, first: Self.today, margin: 8, known: known, vendors: vendors)
   }
 
+  private func reasons(_ window: ReportWindow) -> [String] {
+    window.reasons(since: Self.today.advanced(by: -150)) { _ in true }
+  }
+
   @Test func removedVendorsAreNotAwaited() {
-    let gone = window(["80012345"], ["80012345": (1...53, .api), "80099999": (10...53, .api)])
-    #expect(
-      gone.reasons(since: Self.today.advanced(by: -150)) { _ in true }.isEmpty
-        && gone.printed.allSatisfy(gone.isSettled))
+    let gone = window([ours], [ours: (1...53, .api), former: (10...53, .api)])
+    #expect(reasons(gone).isEmpty && gone.printed.allSatisfy(gone.isSettled))
     // A vendor with files in the folder is still expected, with and without configured vendors.
-    let others: [([String], ConnectReport.Source)] = [(["80012345"], .folder), ([], .folder), ([], .api)]
+    let others: [([String], ConnectReport.Source)] = [([ours], .folder), ([], .folder), ([], .api)]
     for (vendors, source) in others {
-      let both = window(vendors, ["80012345": (1...53, source), "80099999": (10...53, source)])
+      let both = window(vendors, [ours: (1...53, source), former: (10...53, source)])
       #expect(
-        both.reasons(since: Self.today.advanced(by: -150)) { _ in true }
+        reasons(both)
           == ["no daily report of 9 days (never asked, vendor 80099999): 2026-11-11, 2026-11-12, 2026-11-13, …"])
     }
   }
@@ -398,23 +382,18 @@ struct ReportWindowTests {
   /// A company's vendor number changed: the files of the new one begin where those of the old one end.
   @Test(arguments: [20, 60])
   func aVendorTakesOverFromAnother(since ago: Int) {
-    let whole = window([], ["80012345": (ago...150, .folder), "80099999": (1...(ago - 1), .folder)])
-    #expect(
-      whole.reasons(since: Self.today.advanced(by: -150)) { _ in true }.isEmpty
-        && whole.printed.allSatisfy(whole.isSettled))
+    let whole = window([], [ours: (ago...150, .folder), former: (1...(ago - 1), .folder)])
+    #expect(reasons(whole).isEmpty && whole.printed.allSatisfy(whole.isSettled))
     #expect((1...150).allSatisfy { whole.isSettled(Self.today.advanced(by: -$0)) })
-    let holed = window([], ["80012345": ((ago + 2)...150, .folder), "80099999": (1...(ago - 1), .folder)])
+    let holed = window([], [ours: ((ago + 2)...150, .folder), former: (1...(ago - 1), .folder)])
     let missing = (1...150).filter { !holed.isSettled(Self.today.advanced(by: -$0)) }
     #expect(missing == [ago, ago + 1])
-    let late = window([], ["80012345": (ago...150, .folder), "80099999": (3...(ago - 1), .folder)])
+    let late = window([], [ours: (ago...150, .folder), former: (3...(ago - 1), .folder)])
     #expect(
-      late.reasons(since: Self.today.advanced(by: -150)) { _ in true }
-        == ["no daily report of 2 days (never asked, vendor 80099999): 2026-11-18, 2026-11-19"])
+      reasons(late) == ["no daily report of 2 days (never asked, vendor 80099999): 2026-11-18, 2026-11-19"])
     // A vendor whose days lie within those of the other is no successor, so its missing days are reported.
-    let beside = window([], ["80012345": (1...150, .folder), "80099999": (30...40, .folder)])
-    #expect(
-      beside.reasons(since: Self.today.advanced(by: -150)) { _ in true }.count == 1
-        && !beside.isSettled(Self.today.advanced(by: -44)))
+    let beside = window([], [ours: (1...150, .folder), former: (30...40, .folder)])
+    #expect(reasons(beside).count == 1 && !beside.isSettled(Self.today.advanced(by: -44)))
   }
 
   @Test func comparedAndPrintedDaysStartAtTheirOwnDates() {
@@ -426,7 +405,7 @@ struct ReportWindowTests {
   }
 
   @Test func aDayWithReportsOfSomeVendorsIsNeitherMissingNorFinal() {
-    let window = window(["80012345", "80099999"], ["80012345": (1...20, .api), "80099999": (10...30, .api)])
+    let window = window([ours, former], [ours: (1...20, .api), former: (10...30, .api)])
     let days: [(ago: Int, old: DayCoverage.Coverage, young: DayCoverage.Coverage)] = [
       (5, .partial, .young), (15, .final, .young), (25, .partial, .young), (35, .missing, .missing),
     ]
