@@ -11,8 +11,7 @@ import Testing
 
   private func volume(dyingAt last: Int, exchanges: Bool) -> VolumeCalls {
     let counter = Counter()
-    var volume = VolumeCalls()
-    if !exchanges { volume.exchange = { _, _ in EINVAL } }
+    var volume = VolumeCalls(exchanges: exchanges)
     volume.step = { _ in if counter.next() > last { throw Killed() } }
     return volume
   }
@@ -37,9 +36,9 @@ import Testing
     }
     let left = try reports.entries()
     #expect(left.count == 2)
-    Leftovers(directory: reports.path).clear(except: [run])
+    reports.clearLeftovers(except: run)
     #expect(try reports.entries() == left)
-    Leftovers(directory: reports.path).clear(except: [])
+    reports.clearLeftovers()
     #expect(try reports.entries() == [])
   }
 
@@ -60,7 +59,7 @@ import Testing
       // Whole, old or new, unless killed between two renames.
       let seen = reports.text("2026-11-19/orders.csv")
       #expect(seen == "first" || seen == "second" || (seen == nil && !exchanges), "step \(last)")
-      Leftovers(directory: reports.path).clear(except: [])
+      reports.clearLeftovers()
       #expect(try reports.entries() == ["2026-11-19", "latest"], "step \(last)")
       #expect(["first", "second"].contains(reports.text("2026-11-19/orders.csv")), "step \(last)")
       #expect(reports.text("2026-11-19/notes.txt") == "signed off", "step \(last)")
@@ -95,7 +94,7 @@ import Testing
         let published = try ReportFolder.resume(
           reports.night(), token: token, asOf: ReportsDirectory.asOf(1), digest: digest, known: reports.known)
         #expect(published?.path == reports.path + "/2026-11-19", "step \(last)")
-        Leftovers(directory: reports.path).clear(except: [])
+        reports.clearLeftovers()
         #expect(reports.text("2026-11-19/orders.csv") == "second", "step \(last)")
         if !isFirst { #expect(reports.text("2026-11-19/notes.txt") == "signed off", "step \(last)") }
         #expect(try reports.entries() == ["2026-11-19", "latest"], "step \(last)")
@@ -113,7 +112,7 @@ import Testing
   /// The same facts give the same bytes, so the digest does not identify the run.
   @Test(arguments: [true, false]) func aRunIsFinishedFromItsOwnReport(_ isNight: Bool) throws {
     let reports = try ReportsDirectory()
-    let destination = isNight ? reports.night() : .adHoc(directory: reports.path, period: "2026-11-01_2026-11-30")
+    let destination = isNight ? reports.night() : reports.adHoc("2026-11-01_2026-11-30")
     let first = try reports.publish("same", destination).path
     let token = reports.run()
     #expect(throws: Killed.self) {
@@ -124,8 +123,7 @@ import Testing
       destination, token: token, asOf: ReportsDirectory.asOf(0), digest: digest, known: reports.known)
     let path = try #require(published?.path)
     #expect((path == first) == isNight)
-    #expect(ReportContents(directory: path)?.runId == token)
-    #expect(ReportContents(directory: path)?.digest == digest)
+    #expect(ReportContents(directory: path)?.runId == token && ReportContents(directory: path)?.digest == digest)
     Leftovers(directory: reports.path + (isNight ? "" : "/ad-hoc")).clear(except: [])
     #expect(try reports.entries(isNight ? "" : "ad-hoc").filter { $0.hasPrefix(".") } == [])
     // A report of the same content by another run does not count.
@@ -146,8 +144,7 @@ import Testing
     case .locked: for host in ["a", "b"] { #expect(!isAbandoned(host, "1") && !isAbandoned(host, "2")) }
     case .free:
       // Another container of this host, this host before a restart, another host.
-      #expect(isAbandoned("b", "1") && isAbandoned("a", "2"))
-      #expect(isAbandoned("b", "2") == isOld)
+      #expect(isAbandoned("b", "1") && isAbandoned("a", "2") && isAbandoned("b", "2") == isOld)
     case .unknown:
       #expect(isAbandoned("a", "1", false) && !isAbandoned("a", "1", true) && isAbandoned("a", "2", true))
       // A process ID of another container identifies no process here.

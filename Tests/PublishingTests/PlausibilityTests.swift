@@ -32,14 +32,11 @@ import Testing
 
   private func causes(
     _ night: NightFigures, share: Share = fifth, precedent: Plausibility.EarlierNights? = before
-  ) -> [HoldCause] {
-    Plausibility(share: share, precedent: precedent).causes(night)
-  }
+  ) -> [HoldCause] { Plausibility(share: share, precedent: precedent).causes(night) }
 
   /// The words of the cause that holds a night with 201 of about 1,000; one with 200 is not held.
   private func cause(_ night: (Int) -> NightFigures) throws -> String {
-    #expect(causes(night(200)) == [] && causes(night(201), share: .whole) == [])
-    #expect(causes(night(201)).count == 1)
+    #expect(causes(night(200)) == [] && causes(night(201), share: .whole) == [] && causes(night(201)).count == 1)
     return try #require(causes(night(201)).first).description
   }
 
@@ -49,7 +46,7 @@ import Testing
     let total = kind == .orphanDelivery ? 900 : 1_000
     for precedent in [Self.before, nil] {
       for count in [total / 5, total / 5 + 1] {
-        let night = Self.night { for order in 0..<count { $0.add(Self.finding(kind, order), wasOpen: false) } }
+        let night = Self.night(count, with: kind)
         let found = causes(night, precedent: precedent)
         let isHeld = kind == .badRow ? count > 200 : isCounted && count > total / 5
         #expect(!found.isEmpty == isHeld, "\(kind) \(count)")
@@ -70,6 +67,11 @@ import Testing
     }
     let times = "created \(created.text), paid \((created + .days(4)).text)"
     #expect(words.hasSuffix("For example order 7: \(times); order 8: \(times)"))
+  }
+
+  /// A night of so many orders with the finding, about different orders.
+  private static func night(_ count: Int, with kind: FindingKind, wasOpen: Bool = false) -> NightFigures {
+    night { for order in 0..<count { $0.add(finding(kind, order), wasOpen: wasOpen) } }
   }
 
   @Test func ordersThatLoseTheirPurchaseHoldANight() throws {
@@ -121,36 +123,32 @@ import Testing
   }
 
   @Test func findingsOfTheLastCompleteNightHoldNoNight() {
-    let night = Self.night { for order in 0..<900 { $0.add(Self.finding(.wrongUser, order), wasOpen: true) } }
-    #expect(causes(night) == [])
+    #expect(causes(Self.night(900, with: .wrongUser, wasOpen: true)) == [])
   }
 
-  @Test func oneOrderWithManyReceiptsCountsOnce() {
-    let night = Self.night(orders: 40) {
-      for receipt in 0..<30 {
+  private func night(orders: Int, receipts: Int, _ change: (Int, inout Finding) -> Void) -> NightFigures {
+    Self.night(orders: orders) {
+      for receipt in 0..<receipts {
         var finding = Finding(kind: .signatureInvalid, subject: .receipt(Identifier("\(receipt)")), reason: "")
-        finding.orderId = "1"
+        change(receipt, &finding)
         $0.add(finding, wasOpen: false)
       }
     }
-    #expect(night.new[.signatureInvalid]?.count == 1)
-    #expect(causes(night, precedent: nil) == [])
+  }
+
+  @Test func oneOrderWithManyReceiptsCountsOnce() {
+    let night = night(orders: 40, receipts: 30) { $1.orderId = "1" }
+    #expect(night.new[.signatureInvalid]?.count == 1 && causes(night, precedent: nil) == [])
   }
 
   /// One customer's false receipts, with or without the ID of an order, never hold a night; many customers' do.
-  @Test(arguments: [true, false]) func falseReceiptsOfOneCustomerHoldNoNight(_ hasOrder: Bool) {
-    for users in [1, 140] {
-      let night = Self.night(orders: 600) {
-        for receipt in 0..<140 {
-          var finding = Finding(kind: .signatureInvalid, subject: .receipt(Identifier("\(receipt)")), reason: "")
-          finding.orderId = hasOrder ? Identifier("forged \(receipt)") : nil
-          finding.userId = Identifier("user \(receipt % users)")
-          $0.add(finding, wasOpen: false)
-        }
-      }
-      #expect(night.new[.signatureInvalid]?.count == users)
-      #expect(causes(night, precedent: nil).isEmpty == (users == 1))
+  @Test(arguments: [true, false], [1, 140]) func falseReceiptsOfOneCustomerHoldNoNight(_ hasOrder: Bool, users: Int) {
+    let night = night(orders: 600, receipts: 140) { receipt, finding in
+      finding.orderId = hasOrder ? Identifier("forged \(receipt)") : nil
+      finding.userId = Identifier("user \(receipt % users)")
     }
+    #expect(night.new[.signatureInvalid]?.count == users)
+    #expect(causes(night, precedent: nil).isEmpty == (users == 1))
   }
 
   @Test func aCauseNamesWhatItCountsAndBothUsers() throws {
@@ -250,24 +248,21 @@ import Testing
 
   /// The words name the kind with the largest part of the amount, and no kind that holds the night by its number.
   @Test func newAmountsAtRiskNameTheirKind() throws {
-    for count in [200, 201] {
-      let night = Self.night(ordered: 1_000) {
-        $0.ordersByCurrency = [Self.euro: 1_000]
-        for order in 0..<count { $0.add(Self.finding(.amountMismatch, order, atStake: 100), wasOpen: false) }
-        $0.add(Self.finding(.deliveredTwice, 999, atStake: 900), wasOpen: false)
-      }
-      let found = causes(night)
-      #expect(found.count == 1)
-      if count == 201 {
-        guard case .findings(.amountMismatch, _, of: 1_000)? = found.first else {
-          Issue.record("\(found)")
-          continue
-        }
-      } else {
-        let words = try #require(found.first).description
-        #expect(words.contains("most of it with the finding “\(FindingKind.amountMismatch.title)”"), "\(words)")
-        #expect(words.contains("in units of currency and not cents"), "\(words)")
-      }
+    func found(_ count: Int) -> [HoldCause] {
+      causes(
+        Self.night(ordered: 1_000) {
+          $0.ordersByCurrency = [Self.euro: 1_000]
+          for order in 0..<count { $0.add(Self.finding(.amountMismatch, order, atStake: 100), wasOpen: false) }
+          $0.add(Self.finding(.deliveredTwice, 999, atStake: 900), wasOpen: false)
+        })
+    }
+    #expect(found(200).count == 1 && found(201).count == 1)
+    let words = try #require(found(200).first).description
+    #expect(words.contains("most of it with the finding “\(FindingKind.amountMismatch.title)”"), "\(words)")
+    #expect(words.contains("in units of currency and not cents"), "\(words)")
+    guard case .findings(.amountMismatch, _, of: 1_000)? = found(201).first else {
+      Issue.record("\(found(201))")
+      return
     }
   }
 

@@ -10,6 +10,16 @@ import Testing
 
 @testable import Publishing
 
+extension VolumeCalls {
+  /// A volume that can or, such as NFS, cannot exchange two directories.
+  init(exchanges: Bool) {
+    self.init()
+    if !exchanges { exchange = { _, _ in EINVAL } }
+  }
+}
+
+private let silent = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+
 struct ReportsDirectory: ~Copyable {
   let path: String
   private let runs = Mutex<Set<String>>([])
@@ -31,8 +41,8 @@ struct ReportsDirectory: ~Copyable {
     return run
   }
 
-  static func fill(
-    _ folder: ReportFolder, _ files: [String: String], asOf: Instant, run: String, command: String = "run"
+  private static func fill(
+    _ folder: ReportFolder, _ files: [String: String], asOf: Instant, run: String, command: String
   ) throws {
     var files = files
     let facts = SummaryFacts(
@@ -54,15 +64,30 @@ struct ReportsDirectory: ~Copyable {
     _ text: String, _ destination: ReportFolder.Destination, hour: Int = 0, token: String? = nil,
     known: KnownRuns? = nil, command: String = "run", volume: VolumeCalls = VolumeCalls()
   ) throws -> ReportFolder.Published {
-    let asOf = ReportsDirectory.asOf(hour)
-    let run = token ?? run()
-    let folder = try ReportFolder(destination, token: run, asOf: asOf, known: known ?? self.known, volume: volume)
-    try ReportsDirectory.fill(
-      folder, ["orders.csv": text, "book.xlsx": "book of \(text)"], asOf: asOf, run: run, command: command)
-    return try folder.publish()
+    try folder(destination, text, hour: hour, token: token, known: known, command: command, volume: volume).publish()
   }
 
   func night(_ date: String = "2026-11-19") -> ReportFolder.Destination { .nightly(directory: path, date: date) }
+
+  func held(_ date: String = "2026-11-19") -> ReportFolder.Destination { .held(directory: path, date: date) }
+
+  func adHoc(_ period: String) -> ReportFolder.Destination { .adHoc(directory: path, period: period) }
+
+  func exact(_ name: String) -> ReportFolder.Destination { .exact("\(path)/\(name)") }
+
+  func clearLeftovers(except run: String? = nil) {
+    Leftovers(directory: path).clear(except: run.map { [$0] } ?? [])
+  }
+
+  func remove(_ name: String) throws { try FileManager.default.removeItem(atPath: "\(path)/\(name)") }
+
+  func link(_ name: String, to target: String) throws {
+    try FileManager.default.createSymbolicLink(atPath: "\(path)/\(name)", withDestinationPath: target)
+  }
+
+  func mode(_ name: String) throws -> Int? {
+    (try FileManager.default.attributesOfItem(atPath: "\(path)/\(name)")[.posixPermissions] as? NSNumber)?.intValue
+  }
 
   func write(_ text: String, _ name: String) throws {
     try text.write(toFile: "\(path)/\(name)", atomically: false, encoding: .utf8)
@@ -80,12 +105,13 @@ struct ReportsDirectory: ~Copyable {
 
   /// A filled folder that is not published yet.
   func folder(
-    _ destination: ReportFolder.Destination, _ text: String, hour: Int = 0, token: String,
-    volume: VolumeCalls = VolumeCalls()
+    _ destination: ReportFolder.Destination, _ text: String, hour: Int = 0, token: String? = nil,
+    known: KnownRuns? = nil, command: String = "run", volume: VolumeCalls = VolumeCalls()
   ) throws -> ReportFolder {
-    let asOf = ReportsDirectory.asOf(hour)
-    let folder = try ReportFolder(destination, token: token, asOf: asOf, known: known, volume: volume)
-    try ReportsDirectory.fill(folder, ["orders.csv": text], asOf: asOf, run: token)
+    let (asOf, run) = (ReportsDirectory.asOf(hour), token ?? run())
+    let folder = try ReportFolder(destination, token: run, asOf: asOf, known: known ?? self.known, volume: volume)
+    let files = ["orders.csv": text, "book.xlsx": "book of \(text)"]
+    try ReportsDirectory.fill(folder, files, asOf: asOf, run: run, command: command)
     return folder
   }
 
@@ -106,8 +132,7 @@ struct ReportsDirectory: ~Copyable {
     let folder = try reports.folder(reports.night(), "two", hour: 1, token: token, volume: volume)
     _ = try folder.publish()
     folder.discard()
-    #expect(reports.text("2026-11-19/notes.txt") == "kept")
-    #expect(reports.text("2026-11-19/orders.csv") == "two")
+    #expect(reports.text("2026-11-19/notes.txt") == "kept" && reports.text("2026-11-19/orders.csv") == "two")
     #expect(try reports.entries() == ["2026-11-19", "latest"])
   }
 
@@ -153,7 +178,7 @@ struct ReportsDirectory: ~Copyable {
     try lease.write(toFile: names.lease, atomically: false, encoding: .utf8)
     try reports.write("", ".night-audit-planted.replacing")
     try names.writeMark(replacing: "planted")
-    Leftovers(directory: reports.path).clear(except: [])
+    reports.clearLeftovers()
     #expect(!FileManager.default.fileExists(atPath: outside))
     #expect(reports.text("planted/authorized_keys") == "key")
   }
@@ -169,13 +194,13 @@ struct ReportsDirectory: ~Copyable {
   @Test func theReportOfAnotherInstallationIsNotReplaced() throws {
     let reports = try ReportsDirectory()
     try reports.publish("theirs", reports.night())
-    try reports.publish("theirs", .held(directory: reports.path, date: "2026-11-19"))
-    try reports.publish("theirs", .exact(reports.path + "/out"))
+    try reports.publish("theirs", reports.held())
+    try reports.publish("theirs", reports.exact("out"))
     let before = try reports.entries()
-    let adHoc = ReportFolder.Destination.adHoc(directory: reports.path, period: "2026-11-01_2026-11-30")
+    let adHoc = reports.adHoc("2026-11-01_2026-11-30")
     for destination in [
-      reports.night(), reports.night("2026-11-20"), .held(directory: reports.path, date: "2026-11-19"), adHoc,
-      .exact(reports.path + "/out"),
+      reports.night(), reports.night("2026-11-20"), reports.held(), adHoc,
+      reports.exact("out"),
     ] {
       let error = #expect(throws: PublishingFailure.self, "\(destination)") {
         try reports.publish("ours", destination, hour: 1, known: KnownRuns())
@@ -196,7 +221,7 @@ struct ReportsDirectory: ~Copyable {
       let reports = try ReportsDirectory()
       let theirs = try reports.publish("theirs", place(reports.path)).path
       try? FileManager.default.removeItem(atPath: reports.path + "/latest")
-      for destination in [reports.night(), .adHoc(directory: reports.path, period: "2026-11-19")] {
+      for destination in [reports.night(), reports.adHoc("2026-11-19")] {
         let error = #expect(throws: PublishingFailure.self, "\(theirs)") {
           try ReportFolder.check(destination, asOf: ReportsDirectory.asOf(1), known: KnownRuns())
         }
@@ -218,12 +243,11 @@ struct ReportsDirectory: ~Copyable {
     let link = reports.path + "/" + place
     try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: elsewhere.path)
     let before = try elsewhere.entries()
-    let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
-    let directory = ReportDirectory(directory: reports.path, known: KnownRuns(), logger: logger)
+    let directory = ReportDirectory(directory: reports.path, known: KnownRuns(), logger: silent)
     for destination in [
-      reports.night(), .held(directory: reports.path, date: "2026-11-19"),
+      reports.night(), reports.held(),
       .heldSeparately(directory: reports.path, asOf: "20261119T030000Z"),
-      .adHoc(directory: reports.path, period: "2026-11-19"),
+      reports.adHoc("2026-11-19"),
     ] {
       directory.clearLeftovers(except: [])
       ReportFolder.clearLeftovers(beside: destination, except: [])
@@ -254,11 +278,11 @@ struct ReportsDirectory: ~Copyable {
   /// The database records no run of `reconcile`.
   @Test func reconcileReplacesItsOwnReport() throws {
     let reports = try ReportsDirectory()
-    let out = ReportFolder.Destination.exact(reports.path + "/out")
+    let out = reports.exact("out")
     try reports.publish("first", out, token: "a", command: "reconcile")
     try reports.publish("second", out, token: "b", command: "reconcile")
     #expect(reports.text("out/orders.csv") == "second")
-    try FileManager.default.removeItem(atPath: reports.path + "/out/run.json")
+    try reports.remove("out/run.json")
     #expect(throws: PublishingFailure.self) { try reports.publish("third", out, token: "c", command: "reconcile") }
   }
 
@@ -269,7 +293,7 @@ struct ReportsDirectory: ~Copyable {
     ])
   func reservedNamesAreNoReportFolders(_ name: String) throws {
     let reports = try ReportsDirectory()
-    try FileManager.default.createSymbolicLink(atPath: reports.path + "/link", withDestinationPath: ".")
+    try reports.link("link", to: ".")
     let error = #expect(throws: PublishingFailure.self) {
       try ReportFolder.requireUnreserved("\(reports.path)/\(name)", reports: reports.path)
     }
@@ -291,38 +315,36 @@ struct ReportsDirectory: ~Copyable {
     #expect(reports.text("latest/orders.csv") == "next")
     #expect(try reports.entries() == ["2026-11-19", "2026-11-20", "latest"])
     // `latest` does not point back even after the newest folder was deleted.
-    try FileManager.default.removeItem(atPath: reports.path + "/2026-11-20")
+    try reports.remove("2026-11-20")
     try reports.publish("once more", reports.night(), hour: 2)
     #expect(try FileManager.default.destinationOfSymbolicLink(atPath: reports.path + "/latest") == "2026-11-20")
   }
 
   @Test func adHocReportsAreNumberedAndLatestStays() throws {
     let reports = try ReportsDirectory()
-    let adHoc = ReportFolder.Destination.adHoc(directory: reports.path, period: "2026-11-01_2026-11-30")
+    let adHoc = reports.adHoc("2026-11-01_2026-11-30")
     #expect(try reports.publish("a", adHoc).path == reports.path + "/ad-hoc/2026-11-01_2026-11-30-1")
     #expect(try reports.publish("b", adHoc).path == reports.path + "/ad-hoc/2026-11-01_2026-11-30-2")
-    #expect(try reports.entries() == ["ad-hoc"])
-    #expect(try reports.entries("ad-hoc").count == 2)
+    #expect(try reports.entries() == ["ad-hoc"] && reports.entries("ad-hoc").count == 2)
   }
 
   @Test func anExactFolderBecomesTheReport() throws {
     let reports = try ReportsDirectory()
-    #expect(try reports.publish("a", .exact(reports.path + "/out")).path == reports.path + "/out")
-    #expect(try reports.publish("b", .exact(reports.path + "/out/")).path == reports.path + "/out")
+    #expect(try reports.publish("a", reports.exact("out")).path == reports.path + "/out")
+    #expect(try reports.publish("b", reports.exact("out/")).path == reports.path + "/out")
     #expect(reports.text("out/orders.csv") == "b")
     try reports.makeDirectory("empty")
-    try reports.publish("c", .exact(reports.path + "/empty"))
-    #expect(try reports.entries() == ["empty", "out"])
-    #expect(try reports.entries("empty") == ReportsDirectory.report)
+    try reports.publish("c", reports.exact("empty"))
+    #expect(try reports.entries() == ["empty", "out"] && reports.entries("empty") == ReportsDirectory.report)
   }
 
   @Test func foreignFoldersAreNotReplaced() throws {
     let reports = try ReportsDirectory()
-    try reports.publish("a", .exact(reports.path + "/out"))
+    try reports.publish("a", reports.exact("out"))
     try reports.makeDirectory("theirs")
     try reports.write("precious", "theirs/notes.txt")
     try reports.write("precious", "file")
-    try FileManager.default.createSymbolicLink(atPath: reports.path + "/link", withDestinationPath: "out")
+    try reports.link("link", to: "out")
     // A folder with a foreign `SHA256SUMS` is no report of night-audit.
     try reports.makeDirectory("mirror")
     try reports.write("x", "mirror/x")
@@ -334,24 +356,18 @@ struct ReportsDirectory: ~Copyable {
       }
       #expect(error?.exitStatus == .cannotWrite)
     }
-    #expect(try reports.entries() == before)
-    #expect(reports.text("theirs/notes.txt") == "precious")
+    #expect(try reports.entries() == before && reports.text("theirs/notes.txt") == "precious")
     #expect(reports.text("file") == "precious")
   }
 
-  @Test func aForeignLatestIsRejectedBeforehand() throws {
-    for make in [
-      { (path: String) in try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false) },
-      { path in try FileManager.default.createSymbolicLink(atPath: path, withDestinationPath: "/srv/elsewhere") },
-    ] {
-      let reports = try ReportsDirectory()
-      try make(reports.path + "/latest")
-      #expect(throws: PublishingFailure.self) {
-        try ReportFolder.check(reports.night(), asOf: ReportsDirectory.asOf(0), known: reports.known)
-      }
-      #expect(throws: PublishingFailure.self) { try reports.publish("a", reports.night()) }
-      #expect(try reports.entries() == ["latest"])
+  @Test(arguments: [true, false]) func aForeignLatestIsRejectedBeforehand(isFolder: Bool) throws {
+    let reports = try ReportsDirectory()
+    if isFolder { try reports.makeDirectory("latest") } else { try reports.link("latest", to: "/srv/elsewhere") }
+    #expect(throws: PublishingFailure.self) {
+      try ReportFolder.check(reports.night(), asOf: ReportsDirectory.asOf(0), known: reports.known)
     }
+    #expect(throws: PublishingFailure.self) { try reports.publish("a", reports.night()) }
+    #expect(try reports.entries() == ["latest"])
   }
 
   @Test func anAuditOfAnEarlierInstantReplacesNothing() throws {
@@ -383,7 +399,7 @@ struct ReportsDirectory: ~Copyable {
   /// The latest attempt of a held night replaces the earlier one, whatever its as-of.
   @Test func theLatestAttemptReplacesAHeldReport() throws {
     let reports = try ReportsDirectory()
-    let held = ReportFolder.Destination.held(directory: reports.path, date: "2026-11-19")
+    let held = reports.held()
     try reports.publish("later", held, hour: 2)
     try reports.publish("earlier", held, hour: 1)
     #expect(reports.text("held/2026-11-19/orders.csv") == "earlier")
@@ -391,8 +407,7 @@ struct ReportsDirectory: ~Copyable {
   }
 
   @Test(arguments: [true, false]) func filesAddedByPeopleAreKept(_ exchanges: Bool) throws {
-    var volume = VolumeCalls()
-    if !exchanges { volume.exchange = { _, _ in EINVAL } }
+    let volume = VolumeCalls(exchanges: exchanges)
     let reports = try ReportsDirectory()
     try reports.publish("first", reports.night())
     try reports.write("signed off", "2026-11-19/notes.txt")
@@ -418,28 +433,21 @@ struct ReportsDirectory: ~Copyable {
     #expect(try reports.entries() == ["2026-11-19", "latest"])
   }
 
-  @Test func modesAreTheSameWhateverTheUmask() throws {
+  @Test(arguments: [0, 0o077, 0o777] as [mode_t])
+  func modesAreTheSameWhateverTheUmask(_ mask: mode_t) throws {
     let reports = try ReportsDirectory()
-    for mask: mode_t in [0, 0o077, 0o777] {
-      let before = umask(mask)
-      defer { umask(before) }
-      let place = "\(reports.path)/\(mask)"
-      try reports.publish("a", .nightly(directory: place, date: "2026-11-19"))
-      for (path, mode) in [
-        (place, 0o750), (place + "/2026-11-19", 0o750), (place + "/2026-11-19/book.xlsx", 0o640),
-        (place + "/2026-11-19/run.json", 0o640),
-      ] {
-        let found = try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? NSNumber
-        #expect(found?.intValue == mode, "\(path) with \(mask)")
-      }
-    }
+    let before = umask(mask)
+    defer { umask(before) }
+    try reports.publish("a", .nightly(directory: reports.path + "/new", date: "2026-11-19"))
+    for name in ["new", "new/2026-11-19"] { #expect(try reports.mode(name) == 0o750) }
+    for name in ["book.xlsx", "run.json"] { #expect(try reports.mode("new/2026-11-19/\(name)") == 0o640) }
   }
 
   @Test func discardedReportsLeaveNoFiles() throws {
     let reports = try ReportsDirectory()
     let folder = try ReportFolder(reports.night(), token: "x", asOf: ReportsDirectory.asOf(0), known: reports.known)
     try folder.write(Data("half".utf8), as: "report")
-    Leftovers(directory: reports.path).clear(except: [])
+    reports.clearLeftovers()
     #expect(try reports.entries().count == 2)
     folder.discard()
     #expect(try reports.entries() == [])
@@ -459,16 +467,14 @@ struct ReportsDirectory: ~Copyable {
   @Test func aRedirectedReportMovesCompletely() throws {
     let reports = try ReportsDirectory()
     let folder = try reports.folder(reports.night(), "a", token: "x")
-    let held = try folder.redirected(to: .held(directory: reports.path, date: "2026-11-19"))
+    let held = try folder.redirected(to: reports.held())
     #expect(try held.publish().path == reports.path + "/held/2026-11-19")
     #expect(reports.text("held/2026-11-19/orders.csv") == "a")
-    #expect(try reports.entries() == ["held"])
-    #expect(try reports.entries("held") == ["2026-11-19"])
+    #expect(try reports.entries() == ["held"] && reports.entries("held") == ["2026-11-19"])
   }
 
   @Test(arguments: [true, false]) func theDoctorsProbeLeavesNothing(_ exchanges: Bool) throws {
-    var volume = VolumeCalls()
-    if !exchanges { volume.exchange = { _, _ in ENOSYS } }
+    let volume = VolumeCalls(exchanges: exchanges)
     let reports = try ReportsDirectory()
     let found = try VolumeProbe(directory: reports.path, volume: volume).examine()
     #expect((found == .exchanges) == exchanges)
@@ -479,10 +485,11 @@ struct ReportsDirectory: ~Copyable {
     #expect(try reports.entries() == [])
   }
 
-  @Test func editedFilesAreRenamed() {
-    #expect(FolderMerge.editedName("orders.csv", 1) == "orders.edited.csv")
-    #expect(FolderMerge.editedName("orders.csv", 3) == "orders.edited-3.csv")
-    #expect(FolderMerge.editedName(".hidden", 1) == ".hidden.edited")
-    #expect(FolderMerge.editedName("notes", 1) == "notes.edited")
+  @Test(arguments: [
+    ("orders.csv", 1, "orders.edited.csv"), ("orders.csv", 3, "orders.edited-3.csv"),
+    (".hidden", 1, ".hidden.edited"), ("notes", 1, "notes.edited"),
+  ])
+  func editedFilesAreRenamed(name: String, number: Int, edited: String) {
+    #expect(FolderMerge.editedName(name, number) == edited)
   }
 }

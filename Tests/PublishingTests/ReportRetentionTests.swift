@@ -34,8 +34,8 @@ import Testing
     let asOf = ReportsDirectory.asOf(24)
     try reports.publish("before", reports.night())
     try reports.publish("wrong", reports.night("2026-11-20"), hour: 24)
-    try reports.publish("held", .held(directory: reports.path, date: "2026-11-20"), hour: 24)
-    try reports.publish("apart", .adHoc(directory: reports.path, period: "2026-11-20"), hour: 24)
+    try reports.publish("held", reports.held("2026-11-20"), hour: 24)
+    try reports.publish("apart", reports.adHoc("2026-11-20"), hour: 24)
     try reports.publish("held apart", .heldSeparately(directory: reports.path, asOf: "20261121T030000Z"), hour: 24)
     let apart = ["held/2026-11-20", "held/20261121T030000Z-1", "ad-hoc/2026-11-20-1"]
     for place in apart + ["2026-11-20"] { try reports.write(#"{"run_id": "wrong"}"#, place + "/run.json") }
@@ -54,14 +54,12 @@ import Testing
     #expect(apart.allSatisfy { folders.folders().map(\.path).contains($0) })
 
     for place in apart { try folders.forget(apart: "\(reports.path)/\(place)", ofRun: "wrong", madeAsOf: asOf) }
-    #expect(try reports.entries("held") == [])
-    #expect(try reports.entries("ad-hoc") == [])
+    #expect(try reports.entries("held") == [] && reports.entries("ad-hoc") == [])
     // A folder with files of people stays, and is not the newest night.
     try reports.write("signed off", "2026-11-20/notes.txt")
     try folders.forget(night: "2026-11-20", ofRun: "wrong", madeAsOf: asOf)
-    #expect(reports.text("2026-11-20/notes.txt") == "signed off")
-    #expect(reports.text("latest/orders.csv") == "before")
-    try FileManager.default.removeItem(atPath: reports.path + "/2026-11-20/notes.txt")
+    #expect(reports.text("2026-11-20/notes.txt") == "signed off" && reports.text("latest/orders.csv") == "before")
+    try reports.remove("2026-11-20/notes.txt")
     try folders.forget(night: "2026-11-20", ofRun: "wrong", madeAsOf: asOf)
     #expect(try reports.entries() == ["2026-11-19", "ad-hoc", "held", "latest"])
   }
