@@ -39,9 +39,6 @@ struct SalesContractTests {
     ])
   func accepted(_ change: String) async throws { #expect(try await defects(change).isEmpty) }
 
-  private static let zone =
-    "for <zone> write the zone that the column's times are in, such as Europe/Berlin or UTC: ask the team that writes them"
-
   @Test(
     "a column of another type is reported with its type and the cast to write",
     arguments: [
@@ -49,14 +46,8 @@ struct SalesContractTests {
       ("orders", "amount", "double precision", "double precision", "round(amount::numeric, 4) AS amount"),
       ("orders", "amount", "real", "real", "round(amount::numeric, 4) AS amount"),
       ("orders", "amount", "text", "text", "nullif(amount, '')::numeric AS amount"),
-      (
-        "orders", "created_at", "timestamp", "timestamp without time zone",
-        "created_at AT TIME ZONE '<zone>' AS created_at; \(Self.zone)"
-      ),
-      (
-        "orders", "created_at", "date", "date",
-        "created_at::timestamp AT TIME ZONE '<zone>' AS created_at; \(Self.zone)"
-      ),
+      ("orders", "created_at", "timestamp", "timestamp without time zone", "created_at AT TIME ZONE '<zone>'"),
+      ("orders", "created_at", "date", "date", "created_at::timestamp AT TIME ZONE '<zone>'"),
       ("orders", "created_at", "bigint", "bigint", "to_timestamp(created_at) AS created_at"),
       ("orders", "quantity", "numeric", "numeric", "quantity::integer AS quantity"),
       ("orders", "user_id", "bigint", "bigint", "user_id::text AS user_id"),
@@ -69,7 +60,11 @@ struct SalesContractTests {
     #expect(found.count == 1)
     let defect = try #require(found.first)
     #expect(defect.hasPrefix("sales.\(table).\(column) is of type \(shown), but must be "))
-    #expect(defect.hasSuffix(cast))
+    // The zone of a time without one is known to its writers only.
+    let zone =
+      " AS created_at; for <zone> write the zone that the column's times are in, such as Europe/Berlin or UTC: "
+      + "ask the team that writes them"
+    #expect(defect.hasSuffix(cast.contains("<zone>") ? cast + zone : cast))
   }
 
   @Test(

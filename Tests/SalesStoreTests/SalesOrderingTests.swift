@@ -16,16 +16,12 @@ import Testing
     FROM generate_series(1, 20000) n, LATERAL (SELECT '2026-11-19T10:00:00Z'::timestamptz AS t) w;
     """
 
-  private func shop(_ collation: String) async throws -> TestShop {
-    try await TestShop.make(
-      Self.orders + "ALTER TABLE sales.orders ALTER order_id TYPE text COLLATE \(collation); ANALYZE sales.orders")
-  }
-
   @Test(
     "An index in byte order is used; an index in another order is not",
     arguments: [("bytes", "o.order_id::text"), ("\"und-x-icu\"", "o.order_id::text COLLATE \"C\"")])
   func ordering(_ collation: String, _ key: String) async throws {
-    let shop = try await shop(collation)
+    let shop = try await TestShop.make(
+      Self.orders + "ALTER TABLE sales.orders ALTER order_id TYPE text COLLATE \(collation); ANALYZE sales.orders")
     let usual = try SalesRows(shop.settings)
     let (ordered, ids, sorts) = try await shop.reading { connection in
       let ordered = try usual.ordered(on: connection)

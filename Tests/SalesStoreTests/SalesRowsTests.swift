@@ -20,13 +20,20 @@ struct SalesRowsTests {
       LOOP EXECUTE format('ALTER TABLE %s ALTER %I DROP NOT NULL', c.t, c.attname); END LOOP; END $$;
     """
 
+  private static let years = "is not within the years 1900 to 9999"
+
+  /// The defect of an ID of so many bytes.
+  private static func long(_ column: String, _ bytes: Int) -> String {
+    "\(column) has \(bytes) bytes; an id has at most 1000 (its beginning is shown)"
+  }
+
   @Test(
     "a value outside the contract makes a bad row with exactly this defect",
     arguments: [
       ("order_id", "NULL", "order_id is missing"), ("order_id", "''", "order_id is empty"),
-      ("order_id", "repeat('x', 1001)", "order_id has 1001 bytes; an id has at most 1000 (its beginning is shown)"),
+      ("order_id", "repeat('x', 1001)", long("order_id", 1001)),
       ("user_id", "NULL", "user_id is missing"),
-      ("user_id", "repeat('日', 1000)", "user_id has 3000 bytes; an id has at most 1000 (its beginning is shown)"),
+      ("user_id", "repeat('日', 1000)", long("user_id", 3000)),
       ("product_id", "NULL", "product_id is missing"),
       ("bundle_id", "'com.example.other'", "bundle_id 'com.example.other' belongs to no configured app"),
       ("quantity", "NULL", "quantity is missing"), ("quantity", "0", "quantity 0 is not from 1 to 2147483647"),
@@ -43,30 +50,25 @@ struct SalesRowsTests {
       ("amount", "'-Infinity'", "amount -Infinity is not a number"),
       ("amount", "1e30", "amount is too large to be money"),
       ("currency", "NULL", "currency is missing"), ("currency", "'XYZ'", "currency 'XYZ' is not a code of ISO 4217"),
-      ("currency", "repeat('U', 2000)", "currency has 2000 bytes; an id has at most 1000 (its beginning is shown)"),
+      ("currency", "repeat('U', 2000)", long("currency", 2000)),
       ("status", "NULL", "status is missing"),
       ("status", "'paid'", "status 'paid' is not one of pending, verified, failed, cancelled, refunded"),
-      (
-        "transaction_id", "repeat('9', 1001)",
-        "transaction_id has 1001 bytes; an id has at most 1000 (its beginning is shown)"
-      ),
+      ("transaction_id", "repeat('9', 1001)", long("transaction_id", 1001)),
       ("created_at", "NULL", "created_at is missing"), ("created_at", "'infinity'", "created_at is infinite"),
       ("created_at", "'-infinity'", "created_at is infinite"),
-      ("created_at", "'294276-12-31'", "created_at is not within the years 1900 to 9999"),
-      ("created_at", "'9999-12-31 12:00+00'", "created_at is not within the years 1900 to 9999"),
-      ("created_at", "'1850-01-01'", "created_at is not within the years 1900 to 9999"),
-      ("created_at", "'4713-01-01 BC'", "created_at is not within the years 1900 to 9999"),
+      ("created_at", "'294276-12-31'", "created_at \(years)"),
+      ("created_at", "'9999-12-31 12:00+00'", "created_at \(years)"),
+      ("created_at", "'1850-01-01'", "created_at \(years)"),
+      ("created_at", "'4713-01-01 BC'", "created_at \(years)"),
       ("verified_at", "'infinity'", "verified_at is infinite"),
-      ("verified_at", "'20000-01-01'", "verified_at is not within the years 1900 to 9999"),
+      ("verified_at", "'20000-01-01'", "verified_at \(years)"),
       ("updated_at", "NULL", "updated_at is missing"), ("updated_at", "'-infinity'", "updated_at is infinite"),
-      ("updated_at", "'20000-01-01'", "updated_at is not within the years 1900 to 9999"),
+      ("updated_at", "'20000-01-01'", "updated_at \(years)"),
     ])
   func badOrder(_ column: String, value: String, defect: String) async throws {
-    let shop = try await TestShop.make(
-      Self.lax + insertOrder([column: value]) + insertOrder(["order_id": "'sound'"]))
+    let shop = try await TestShop.make(Self.lax + insertOrder([column: value]) + insertOrder(["order_id": "'sound'"]))
     let rows = try await shop.orders()
-    #expect(rows.compactMap(\.defect) == [defect])
-    #expect(rows.contains { $0.defect == nil && $0.orderId == "sound" })
+    #expect(rows.compactMap(\.defect) == [defect] && rows.contains { $0.defect == nil && $0.orderId == "sound" })
     #expect(rows.allSatisfy { $0.orderId.bytes.count <= 1_000 && $0.userId.bytes.count <= 1_000 })
   }
 
@@ -105,21 +107,13 @@ struct SalesRowsTests {
       texts.enumerated().map {
         insertOrder(["order_id": "'o\($0 + 10)'", "transaction_id": $1, "app_account_token": $1])
       }.joined())
-    var orders: [Order] = []
-    for case .valid(let order) in try await shop.orders() { orders.append(order) }
-    #expect(orders.map(\.transactionId) == expected)
-    #expect(orders.map(\.appAccountToken) == tokens.map { $0?.text })
+    let orders = try await shop.orders().compactMap(\.valid)
+    #expect(orders.map(\.transactionId) == expected && orders.map(\.appAccountToken) == tokens.map { $0?.text })
     let sales = try SalesRows(shop.settings)
-    let plain = try await shop.reading { connection in
-      var found: [[Identifier?]] = []
-      var reader = try connection.copyOut(try sales.orders())
-      while try reader.advance() {
-        guard let order = try sales.plainOrder(reader) else { continue }
-        found.append([order.transactionId.id, order.appAccountToken.id])
-      }
-      return found
+    let plain = try await shop.rows(sales.orders()) { row in
+      try sales.plainOrder(row).map { [$0.transactionId.id, $0.appAccountToken.id] }
     }
-    #expect(plain == zip(expected, tokens).map { [$0, $1] })
+    #expect(plain.compactMap(\.self) == zip(expected, tokens).map { [$0, $1] })
     let asked = try await shop.reading { connection in
       try connection.execute(
         "SELECT \(SalesRows.statedTransaction) FROM sales.orders o ORDER BY o.order_id COLLATE \"C\""
@@ -145,8 +139,8 @@ struct SalesRowsTests {
       ("product_id", "NULL", "product_id is missing"), ("quantity", "0", "quantity 0 is not from 1 to 2147483647"),
       ("delivered_at", "'infinity'", "delivered_at is infinite"), ("delivered_at", "NULL", "delivered_at is missing"),
       ("revoked_at", "'-infinity'", "revoked_at is infinite"),
-      ("revoked_at", "'294276-01-01'", "revoked_at is not within the years 1900 to 9999"),
-      ("order_id", "repeat('x', 5000)", "order_id has 5000 bytes; an id has at most 1000 (its beginning is shown)"),
+      ("revoked_at", "'294276-01-01'", "revoked_at \(years)"),
+      ("order_id", "repeat('x', 5000)", long("order_id", 5000)),
     ])
   func badDelivery(_ column: String, value: String, defect: String) async throws {
     let shop = try await TestShop.make(Self.lax + insertDelivery([column: value]))
@@ -161,10 +155,7 @@ struct SalesRowsTests {
       (nil, "NULL", "NULL", "'verified'", "now()", "payload is missing"),
       (nil, "'x'", "NULL", "'odd'", "now()", "status 'odd' is not one of unverified, verified, timeout, rejected"),
       (nil, "'x'", "'infinity'", "'timeout'", "'-infinity'", "received_at is infinite; checked_at is infinite"),
-      (
-        "repeat('r', 3000)", "'x'", "NULL", "'timeout'", "now()",
-        "receipt_id has 3000 bytes; an id has at most 1000 (its beginning is shown)"
-      ),
+      ("repeat('r', 3000)", "'x'", "NULL", "'timeout'", "now()", long("receipt_id", 3000)),
     ] as [(String?, String, String, String, String, String?)])
   func badReceipt(
     _ id: String?, payload: String, checked: String, status: String, received: String, defect: String?
@@ -175,11 +166,8 @@ struct SalesRowsTests {
       INSERT INTO sales.receipts (receipt_id, payload, status, checked_at, received_at)
       VALUES (\(id ?? "'r1'"), \(payload), \(status), \(checked), \(received))
       """)
-    let found = try await shop.reading { connection in
-      var reader = try connection.copyOut("SELECT \(SalesRows.receiptColumns) FROM sales.receipts r")
-      #expect(try reader.advance())
-      return try SalesRows.receipt(reader, asOf: asOf)
-    }
+    let query = "SELECT \(SalesRows.receiptColumns) FROM sales.receipts r"
+    let found = try #require(try await shop.rows(query) { try SalesRows.receipt($0, asOf: asOf) }.first)
     #expect(found.defect == defect && found.isUndated == (received != "now()"))
   }
 
@@ -196,8 +184,7 @@ struct SalesRowsTests {
     #expect(try await shop.deliveries().map(\.defect) == ["order_id is not valid UTF-8"])
   }
 
-  @Test(
-    "a zero byte, which a source other than Postgres may contain, is a defect and is not shown", arguments: 0...9)
+  @Test("a zero byte, which a source other than Postgres may contain, is a defect and is not shown", arguments: 0...9)
   func zeroBytes(_ length: Int) throws {
     for place in 0...length {
       for other in ["a", "é"] {
@@ -221,16 +208,9 @@ struct SalesRowsTests {
     let shop = try await TestShop.make(
       insertOrder(["order_id": "'a'", "status": "'refunded'", "updated_at": "'2026-11-19T03:00:01Z'"])
         + insertOrder(["order_id": "'b'", "updated_at": "'2026-11-19T03:00:01Z'"]))
-    let booked = try await shop.orders().map { row in
-      if case .valid(let order) = row { order.refundBookedBy } else { Instant?.none }
-    }
+    let booked = try await shop.orders().map { $0.valid?.refundBookedBy }
     let sales = try SalesRows(shop.settings)
-    let plain = try await shop.reading { connection in
-      var found: [Instant?] = []
-      var reader = try connection.copyOut(try sales.orders())
-      while try reader.advance() { found.append(try sales.plainOrder(reader)?.refundBookedBy) }
-      return found
-    }
+    let plain = try await shop.rows(sales.orders()) { try sales.plainOrder($0)?.refundBookedBy }
     #expect(booked == [Instant(seconds: 1_795_057_201), nil] && plain == booked)
   }
 
@@ -260,33 +240,21 @@ struct SalesRowsTests {
     let undated = all.filter { row in if case .bad(let bad) = row { bad.isUndated } else { false } }
     #expect(all.count == 5 && undated.map(\.orderId) == ["ever", "far", "never"])
     let known = try await shop.deliveries(horizon: past)
-    #expect(known.map(\.deliveryId) == ["d1"])
-    #expect(known.allSatisfy { $0.revokedAt == nil && $0.defect == nil })
+    #expect(known.map(\.deliveryId) == ["d1"] && known.allSatisfy { $0.revokedAt == nil && $0.defect == nil })
     #expect(try await shop.deliveries().compactMap(\.revokedAt).count == 1)
     #expect(try await shop.deliveries(horizon: tonight(60)).map(\.deliveryId) == ["d1", "d2"])
     #expect(try await shop.deliveries(horizon: tonight(60)).allSatisfy { $0.revokedAt == nil })
     // A later verification is hidden tonight up to the clock. In the past, and after the clock, it is read as it is.
     let early = Horizon(asOf: asOf, clock: asOf, isPastAudit: true)
     for (horizon, isChanged) in [(past, true), (tonight(1), true), (tonight(0), false)] {
-      let changed = try await shop.orders(horizon: horizon).contains { row in
-        if case .valid(let order) = row { order.isChangedAfterAsOf } else { false }
-      }
-      #expect(changed == isChanged)
+      let orders = try await shop.orders(horizon: horizon).compactMap(\.valid)
+      #expect(orders.contains(where: \.isChangedAfterAsOf) == isChanged)
     }
     for (horizon, isRead) in [(past, true), (tonight(1), false), (early, true), (tonight(0), true)] {
-      let rows = try await shop.orders(horizon: horizon)
-      let verified = rows.contains { row in
-        if case .valid(let order) = row { order.verifiedAt != nil } else { false }
-      }
+      let verified = try await shop.orders(horizon: horizon).contains { $0.valid?.verifiedAt != nil }
       let sales = try SalesRows(shop.settings, horizon: horizon)
-      let isPlainVerified = try await shop.reading { connection in
-        var isFound = false
-        var reader = try connection.copyOut(try sales.orders())
-        while try reader.advance() {
-          if try sales.plainOrder(reader)?.verifiedAt != nil { isFound = true }
-        }
-        return isFound
-      }
+      let isPlainVerified = try await shop.rows(sales.orders()) { try sales.plainOrder($0)?.verifiedAt != nil }
+        .contains(true)
       #expect(verified == isRead && isPlainVerified == isRead)
     }
   }
@@ -313,8 +281,7 @@ struct SalesRowsTests {
     let shop = try await TestShop.make(
       change + ";" + ids.reversed().map { insertOrder(["order_id": "'\($0)'"]) }.joined())
     let rows = try await shop.orders()
-    #expect(rows.map(\.orderId.text) == ids)
-    #expect(rows.allSatisfy { $0.createdAt == Instant(seconds: 1_795_082_400) })
+    #expect(rows.map(\.orderId.text) == ids && rows.allSatisfy { $0.createdAt == Instant(seconds: 1_795_082_400) })
     let one = try SalesRows.equals("o.order_id", "a")
     let found = try await shop.reading {
       try $0.execute("SELECT count(*) FROM sales.orders o WHERE \(one)").single().int64(0)

@@ -10,20 +10,15 @@ import Testing
 struct StandbyTests {
   @Test("sales are read from a hot standby in one snapshot shared by several connections")
   func hotStandby() async throws {
-    let primary = try await PrivatePostgres.start()
-    let shop = try await TestShop.make(in: primary, insertOrder())
-    let standby = try await primary.startStandby()
-    try await standby.catchUp(with: primary)
-    var settings = shop.settings
-    settings.salesURL = standby.conninfo(database: try database(of: shop.conninfo))
+    let shop = try await TestShop.make(in: try await PrivatePostgres.start(), insertOrder())
+    let settings = try await shop.standby()
     #expect(try await shop.orders(settings).map(\.orderId) == ["o1"])
-    let reading = settings
     try await withBlockingThread { scope in
-      let first = try SalesStore.connect(reading, scope, applicationName: "tests")
+      let first = try SalesStore.connect(settings, scope, applicationName: "tests")
       #expect(try first.execute("SELECT pg_is_in_recovery()").single().bool(0))
       try first.begin(.snapshot)
       let name = try first.execute("SELECT pg_export_snapshot()").single().text(0)
-      let second = try SalesStore.connect(reading, scope, applicationName: "tests")
+      let second = try SalesStore.connect(settings, scope, applicationName: "tests")
       try second.begin(.importedSnapshot(name))
       #expect(try second.execute("SELECT count(*) FROM sales.orders").single().int64(0) == 1)
       first.rollback()
@@ -33,14 +28,8 @@ struct StandbyTests {
   @Test("reading restarts once after a standby has cancelled its snapshot")
   func cancelledSnapshot() async throws {
     // An automatic vacuum could cancel the second snapshot, too.
-    let primary = try await PrivatePostgres.start()
-    let shop = try await TestShop.make(in: primary, insertOrder())
-    let standby = try await primary.startStandby(
-      settings: "max_standby_streaming_delay = 0\nhot_standby_feedback = off")
-    try await standby.catchUp(with: primary)
-    var changed = shop.settings
-    changed.salesURL = standby.conninfo(database: try database(of: shop.conninfo))
-    let settings = changed
+    let shop = try await TestShop.make(in: try await PrivatePostgres.start(), insertOrder())
+    let settings = try await shop.standby("max_standby_streaming_delay = 0\nhot_standby_feedback = off")
     let conninfo = shop.conninfo
     let attempts = try await withBlockingThread { scope in
       var attempts = 0
@@ -49,7 +38,7 @@ struct StandbyTests {
         attempts += 1
         let reader = try SalesStore.connect(settings, scope, applicationName: "tests")
         guard attempts == 1 else {
-          try awaitReplay(of: owner, on: reader)
+          try wait(for: "pg_last_wal_replay_lsn()", of: owner, on: reader)
           try reader.begin(.snapshot)
           _ = try reader.execute("SELECT count(*) FROM sales.orders")
           return
@@ -66,18 +55,16 @@ struct StandbyTests {
     #expect(attempts == 2)
   }
 
-  @Test(
-    "reading restarts once after a conflict or a cancellation by another session",
-    arguments: [("40001", 2), ("40P01", 2), ("55P03", 2), ("57014", 2)])
-  func othersInTheWay(state: String, expected: Int) async throws {
-    let shop = try await TestShop.make(insertOrder())
+  @Test("reading restarts once after a conflict or a cancellation", arguments: ["40001", "40P01", "55P03", "57014"])
+  func conflicts(state: String) async throws {
+    let shop = try await TestShop.make()
     let settings = shop.settings
     let attempts = try await withBlockingThread { scope in
       var attempts = 0
       let error = #expect(throws: PostgresError.self) {
         try SalesStore.restartingOnce(settings, scope) { _ in
           attempts += 1
-          var error = PostgresError(.server, "others are in the way")
+          var error = PostgresError(.server, "another session is in the way")
           error.sqlState = state
           throw error
         }
@@ -85,20 +72,14 @@ struct StandbyTests {
       #expect(error?.sqlState == state)
       return attempts
     }
-    #expect(attempts == expected)
+    #expect(attempts == 2)
   }
 
   @Test("the snapshot of a restart includes all changes that the standby had received")
   func replayIsAwaited() async throws {
-    let primary = try await PrivatePostgres.start()
-    let shop = try await TestShop.make(in: primary, insertOrder())
+    let shop = try await TestShop.make(in: try await PrivatePostgres.start(), insertOrder())
     // With this delay, replay waits as long as a snapshot conflicts with it.
-    let standby = try await primary.startStandby(
-      settings: "max_standby_streaming_delay = -1\nhot_standby_feedback = off")
-    try await standby.catchUp(with: primary)
-    var changed = shop.settings
-    changed.salesURL = standby.conninfo(database: try database(of: shop.conninfo))
-    let settings = changed
+    let settings = try await shop.standby("max_standby_streaming_delay = -1\nhot_standby_feedback = off")
     let conninfo = shop.conninfo
     let counted = try await withBlockingThread { scope in
       let owner = try scope.connect(conninfo, applicationName: "tests")
@@ -112,7 +93,7 @@ struct StandbyTests {
           try owner.execute("DELETE FROM sales.orders")
           try owner.executeScript("VACUUM sales.orders")
           for order in ["'a'", "'b'"] { try owner.executeScript(insertOrder(["order_id": order])) }
-          try awaitReceipt(of: owner, on: reader)
+          try wait(for: "pg_last_wal_receive_lsn()", of: owner, on: reader)
           // Replay has waited before the vacuum, and continues only now; it retries within a second.
           reader.rollback()
           var error = PostgresError(.server, "canceling statement due to conflict with recovery")
@@ -136,25 +117,12 @@ struct StandbyTests {
     #expect(try await shop.orders().map(\.orderId) == ["here"])
   }
 
-  /// Waits until a standby has replayed all changes that its primary has written.
-  private func awaitReplay(of primary: borrowing BlockingConnection, on standby: borrowing BlockingConnection) throws {
-    try waitUntil(primary, "pg_last_wal_replay_lsn()", standby)
-  }
-
-  /// Waits until a standby has received all changes that its primary has written.
-  private func awaitReceipt(of primary: borrowing BlockingConnection, on standby: borrowing BlockingConnection) throws {
-    try waitUntil(primary, "pg_last_wal_receive_lsn()", standby)
-  }
-
-  private func waitUntil(
-    _ primary: borrowing BlockingConnection, _ position: String, _ standby: borrowing BlockingConnection
+  /// Waits until the position of a standby is that of all changes that its primary has written.
+  private func wait(
+    for position: String, of primary: borrowing BlockingConnection, on standby: borrowing BlockingConnection
   ) throws {
     let written = try primary.execute("SELECT pg_current_wal_flush_lsn()::text").single().text(0)
     let sql = "SELECT \(position) >= $1::pg_lsn"
     while try !standby.execute(sql, [.text(written)]).single().bool(0) {}
-  }
-
-  private func database(of conninfo: String) throws -> String {
-    try #require(conninfo.split(separator: " ").first { $0.hasPrefix("dbname=") }.map { String($0.dropFirst(7)) })
   }
 }

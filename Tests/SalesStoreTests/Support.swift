@@ -24,6 +24,16 @@ struct TestShop {
     return shop
   }
 
+  /// Makes a hot standby of the shop's cluster, and returns settings that read the sales there.
+  func standby(_ server: String = "") async throws -> Settings {
+    let standby = try await cluster.startStandby(settings: server)
+    try await standby.catchUp(with: cluster)
+    var settings = settings
+    let database = conninfo.split(separator: " ").first { $0.hasPrefix("dbname=") }
+    settings.salesURL = standby.conninfo(database: try #require(database.map { String($0.dropFirst(7)) }))
+    return settings
+  }
+
   /// Runs `body` on a connection of the database's owner.
   func connected<R: Sendable>(_ body: @Sendable (borrowing BlockingConnection) throws -> R) async throws -> R {
     try await withBlockingThread { scope in try body(try scope.connect(conninfo, applicationName: "tests")) }
@@ -46,26 +56,26 @@ struct TestShop {
     }
   }
 
-  /// All orders, read as in a night.
-  func orders(_ settings: Settings? = nil, horizon: Horizon? = nil) async throws -> [OrderRow] {
-    let sales = try SalesRows(settings ?? self.settings, horizon: horizon)
-    return try await reading(settings) { connection in
-      var rows: [OrderRow] = []
-      var reader = try connection.copyOut(try sales.orders())
-      while try reader.advance() { rows.append(try sales.order(reader, asOf: asOf)) }
+  /// The values that `read` makes of the rows of a stream, as in a night.
+  func rows<Row: Sendable>(
+    _ query: String, _ settings: Settings? = nil, _ read: @Sendable (borrowing CopyReader) throws -> Row
+  ) async throws -> [Row] {
+    try await reading(settings) { connection in
+      var rows: [Row] = []
+      var reader = try connection.copyOut(query)
+      while try reader.advance() { rows.append(try read(reader)) }
       return rows
     }
   }
 
-  /// All deliveries, read as in a night.
+  func orders(_ settings: Settings? = nil, horizon: Horizon? = nil) async throws -> [OrderRow] {
+    let sales = try SalesRows(settings ?? self.settings, horizon: horizon)
+    return try await rows(sales.orders(), settings) { try sales.order($0, asOf: asOf) }
+  }
+
   func deliveries(horizon: Horizon? = nil) async throws -> [Delivery] {
     let sales = try SalesRows(settings, horizon: horizon)
-    return try await reading { connection in
-      var rows: [Delivery] = []
-      var reader = try connection.copyOut(try sales.deliveries())
-      while try reader.advance() { rows.append(try sales.delivery(reader, asOf: asOf)) }
-      return rows
-    }
+    return try await rows(sales.deliveries()) { try sales.delivery($0, asOf: asOf) }
   }
 }
 
@@ -73,39 +83,33 @@ struct TestShop {
 let asOf = Instant(seconds: 1_795_143_600)
 
 extension OrderRow {
-  var defect: String? {
-    switch self {
-    case .valid: nil
-    case .bad(let bad): bad.defect
-    }
-  }
+  var defect: String? { if case .bad(let bad) = self { bad.defect } else { nil } }
+
+  var valid: Order? { if case .valid(let order) = self { order } else { nil } }
 }
 
-/// One order, with some of its values replaced by SQL expressions.
-func insertOrder(_ values: [String: String] = [:]) -> String {
-  var columns = [
+/// A row of a relation, with some of its values replaced by SQL expressions.
+private func insert(_ relation: String, _ values: [String: String], _ changes: [String: String]) -> String {
+  let sorted = values.merging(changes) { $1 }.sorted { $0.key < $1.key }
+  return """
+    INSERT INTO sales.\(relation) (\(sorted.map(\.key).joined(separator: ", ")))
+    VALUES (\(sorted.map(\.value).joined(separator: ", ")));
+    """
+}
+
+func insertOrder(_ changes: [String: String] = [:]) -> String {
+  let values = [
     "order_id": "'o1'", "user_id": "'u1'", "product_id": "'gems'", "quantity": "1", "amount": "4.99",
     "currency": "'USD'", "status": "'verified'", "created_at": "'2026-11-19T10:00:00Z'",
     "updated_at": "'2026-11-19T10:00:00Z'",
   ]
-  columns.merge(values) { _, new in new }
-  let sorted = columns.sorted { $0.key < $1.key }
-  return """
-    INSERT INTO sales.orders (\(sorted.map(\.key).joined(separator: ", ")))
-    VALUES (\(sorted.map(\.value).joined(separator: ", ")));
-    """
+  return insert("orders", values, changes)
 }
 
-/// One delivery, with some of its values replaced by SQL expressions.
-func insertDelivery(_ values: [String: String] = [:]) -> String {
-  var columns = [
+func insertDelivery(_ changes: [String: String] = [:]) -> String {
+  let values = [
     "delivery_id": "'d1'", "order_id": "'o1'", "user_id": "'u1'", "product_id": "'gems'", "quantity": "1",
     "delivered_at": "'2026-11-19T10:01:00Z'",
   ]
-  columns.merge(values) { _, new in new }
-  let sorted = columns.sorted { $0.key < $1.key }
-  return """
-    INSERT INTO sales.deliveries (\(sorted.map(\.key).joined(separator: ", ")))
-    VALUES (\(sorted.map(\.value).joined(separator: ", ")));
-    """
+  return insert("deliveries", values, changes)
 }

@@ -76,10 +76,7 @@ struct ViewsPageTests {
     }
   }
 
-  @Test("the page has twelve examples")
-  func number() { #expect(Self.examples.count == 12) }
-
-  @Test("the comments of the plain tables are the page's explanations of the columns")
+  @Test("the page has twelve examples, and explains the columns as the comments of the plain tables do")
   func comments() async throws {
     let shop = try await TestShop.make()
     let comments = try await shop.connected { connection in
@@ -92,7 +89,6 @@ struct ViewsPageTests {
       ).map { try $0.text("line") }
     }
     let lines = Self.page.components(separatedBy: "\n")
-    #expect(comments.count == 28)
-    #expect(comments.filter { !lines.contains($0) } == [])
+    #expect(Self.examples.count == 12 && comments.count == 28 && comments.filter { !lines.contains($0) } == [])
   }
 }
