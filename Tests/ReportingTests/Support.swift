@@ -49,8 +49,7 @@ func order(
   }
   if isDelivered {
     facts.deliveries = [
-      Delivery(
-        deliveryId: "D1", orderId: id, userId: user, productId: product, deliveredAt: createdAt + .seconds(21))
+      Delivery(deliveryId: "D1", orderId: id, userId: user, productId: product, deliveredAt: createdAt + .seconds(21))
     ]
   }
   return Judgement(judging: facts, rules: rules)
@@ -174,8 +173,7 @@ struct SampleReport {
 
   mutating func addSandboxPurchase() {
     sandbox = [
-      SandboxRow(
-        userId: "u9", productId: "gems", currency: currency("USD"), orders: 1, minorUnits: 1, isAllowed: false)
+      SandboxRow(userId: "u9", productId: "gems", currency: currency("USD"), orders: 1, minorUnits: 1, isAllowed: false)
     ]
   }
 

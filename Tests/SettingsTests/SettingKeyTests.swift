@@ -34,22 +34,16 @@ import Testing
       tieOut: {folder: /srv/apple, timeZone: Europe/Berlin, trailingDays: 7, keepRaw: forever, alertUnits: 3, alertShare: 0.01}
       appStoreConnect: {issuerId: i, keyId: k, privateKeyFile: /k.p8, vendorNumbers: [85012345, 85012346], salesVersion: 1_1}
       """)
-    #expect(settings.apps.first?.sku == "G1")
-    #expect(settings.systemicShare == .whole)
+    #expect(settings.apps.first?.sku == "G1" && settings.systemicShare == .whole)
     #expect(settings.holdShare == Share(millionths: 500_000))
     #expect(settings.reviewWindows.map(\.until) == ["2026-11-03", "2026-12-01"])
-    #expect(settings.evidenceRetention == .days(90))
-    #expect(settings.pingURL == "https://hc-ping.com/abc")
-    #expect(settings.notifyOn == .always)
-    #expect(settings.retention == nil)
+    #expect(settings.evidenceRetention == .days(90) && settings.pingURL == "https://hc-ping.com/abc")
+    #expect(settings.notifyOn == .always && settings.retention == nil)
     #expect(settings.metricsTextfile == "/var/lib/node_exporter/night_audit.prom")
-    #expect(settings.salesURL == "host=replica")
-    #expect(settings.tieOut.folder == "/srv/apple")
-    #expect(settings.tieOut.timeZoneName == "Europe/Berlin")
-    #expect(settings.tieOut.trailingDays == 7)
+    #expect(settings.salesURL == "host=replica" && settings.tieOut.folder == "/srv/apple")
+    #expect(settings.tieOut.timeZoneName == "Europe/Berlin" && settings.tieOut.trailingDays == 7)
     #expect(settings.tieOut.keepRaw == nil)
-    #expect(settings.tieOut.alertUnits == 3)
-    #expect(settings.tieOut.alertShare == Share(millionths: 10_000))
+    #expect(settings.tieOut.alertUnits == 3 && settings.tieOut.alertShare == Share(millionths: 10_000))
     #expect(settings.appStoreConnect.vendorNumbers == ["85012345", "85012346"])
     #expect(settings.appStoreConnect.salesVersion == "1_1")
     #expect(settings.digest != (try load(app)).digest)
@@ -128,8 +122,7 @@ import Testing
   @Test("an invalid value is rejected with its key, without showing secrets", arguments: secrets + values + targets)
   func refused(_ yaml: String, key: String) throws {
     let error = #expect(throws: ConfigurationError.self) { try load(app + yaml + "\n") }
-    #expect(error?.key == key)
-    #expect(error.map { !"\($0)".contains("s3cret") } == true)
+    #expect(error?.key == key && error.map { !"\($0)".contains("s3cret") } == true)
   }
 
   @Test("a systemd credential is the value of its key, or the file for a key that expects a path")
@@ -146,8 +139,7 @@ import Testing
     let yaml = app + "app.game.issuerId: i\napp.game.keyId: k\ndatabase.url: host=other\n"
     let settings = try load(yaml, environment)
     #expect(settings.apps.first?.privateKeyFile == folder.path + "/app.game.privateKeyFile")
-    #expect(settings.databaseURL == "host=h password=s3cret")
-    #expect(settings.pingURL == "https://h/x")
+    #expect(settings.databaseURL == "host=h password=s3cret" && settings.pingURL == "https://h/x")
     #expect(
       try load(yaml, environment.merging(["NIGHT_AUDIT_DATABASE_URL": "host=mine"]) { $1 }).databaseURL == "host=mine")
     let file = folder.appendingPathComponent("night-audit.yaml").path
@@ -246,8 +238,7 @@ import Testing
     #expect(line("database.url") == "user=u password=… dbname=db host=h (credential database.url)")
     #expect(line("database.salesUrl") == "user=reader password=… dbname=shop host=replica port=5433 (\(file))")
     #expect(line("notify.pingUrl") == "https://hc-ping.com/… (\(file))")
-    #expect(line("audit.matchWindow") == "72h (default)")
-    #expect(line("tieOut.folder") == "- (default)")
+    #expect(line("audit.matchWindow") == "72h (default)" && line("tieOut.folder") == "- (default)")
     #expect(line("deliver.archive.attempts") == "3 (default)")
     #expect(line("app.game.bundleId") == "com.example.game (\(file))")
     #expect(!listing.table(width: nil).contains("s3cret"))
@@ -351,8 +342,7 @@ import Testing
     let key = try #require(SettingKey.named(name))
     #expect(key.variable == variable)
     let loader = try SettingsLoader(path: nil, environment: [variable: "/bin/true"])
-    #expect(loader.text(name) == "/bin/true")
-    #expect(loader.origin(of: key) == "environment \(variable)")
+    #expect(loader.text(name) == "/bin/true" && loader.origin(of: key) == "environment \(variable)")
   }
 
   @Test("an environment file is read as a shell and systemd read it")

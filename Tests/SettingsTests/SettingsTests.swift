@@ -29,8 +29,7 @@ import Testing
     let settings = try load(
       app + "database: {salesSchema: shop}\nrecheck: {staleAfter: 2d}\n",
       ["NIGHT_AUDIT_DATABASE_SALES_SCHEMA": "ventes", "NIGHT_AUDIT_APP_GAME_SHARED_SECRET_FILE": "/run/secret"])
-    #expect(settings.salesSchema == "ventes")
-    #expect(settings.staleAfter == .days(2))
+    #expect(settings.salesSchema == "ventes" && settings.staleAfter == .days(2))
     #expect(settings.apps.first?.sharedSecretFile == "/run/secret")
   }
 
@@ -63,17 +62,11 @@ import Testing
 
   @Test func defaultsAreThoseOfTheContract() throws {
     let settings = try load(app)
-    #expect(settings.requestsPerSecond == 25)
-    #expect(settings.concurrency == 256)
-    #expect(settings.timeout == .seconds(30))
-    #expect(settings.staleAfter == .days(7))
-    #expect(settings.refundWindow == .days(120))
-    #expect(settings.maxDuration == .hours(2))
-    #expect(settings.batchSize == 1_000)
-    #expect(settings.subscriptionGrace == .days(16))
-    #expect(settings.workbookOrders == 100_000)
-    #expect(settings.formats == [.csv, .xlsx])
-    #expect(settings.retention == nil)
+    #expect(settings.requestsPerSecond == 25 && settings.concurrency == 256 && settings.timeout == .seconds(30))
+    #expect(settings.staleAfter == .days(7) && settings.refundWindow == .days(120))
+    #expect(settings.maxDuration == .hours(2) && settings.batchSize == 1_000)
+    #expect(settings.subscriptionGrace == .days(16) && settings.workbookOrders == 100_000)
+    #expect(settings.formats == [.csv, .xlsx] && settings.retention == nil)
     #expect(settings.timeZoneName == "UTC")
   }
 
@@ -86,14 +79,12 @@ import Testing
   ])
   func aListInPlaceOfAValueIsNamed(_ yaml: String, _ key: String) throws {
     let error = #expect(throws: ConfigurationError.self) { try load(app + yaml) }
-    #expect(error?.key == key)
-    #expect(error?.problem.hasPrefix("takes one value, not a list") == true)
+    #expect(error?.key == key && error?.problem.hasPrefix("takes one value, not a list") == true)
   }
 
   @Test func aDottedAppNameIsNamedInTheError() throws {
     let error = #expect(throws: ConfigurationError.self) { try load("app: {my.game: {bundleId: com.example.game}}") }
-    #expect(error?.key == "app.my.game.bundleId")
-    #expect(error?.problem.contains("without dots") == true)
+    #expect(error?.key == "app.my.game.bundleId" && error?.problem.contains("without dots") == true)
   }
 
   @Test func targetsKeepTheirOrder() throws {
@@ -107,8 +98,7 @@ import Testing
     #expect(settings.deliver.map(\.name) == ["post", "archive"])
     #expect(settings.deliver[0].secretFiles.map(\.path) == ["/run/secret"])
     #expect(settings.deliver[1].means == .command(["/usr/local/bin/archive", "--now"]))
-    #expect(settings.deliver[1].attempts == 1)
-    #expect(settings.warnings.isEmpty)
+    #expect(settings.deliver[1].attempts == 1 && settings.warnings.isEmpty)
     #expect(settings.digest == (try load(app).digest))
   }
 

@@ -111,8 +111,7 @@ struct ComparisonPropertyTests {
       #expect((row.apple ?? .zero) - (row.ours ?? .zero) == row.comparison?.difference, "\(row)")
     }
     let printed = sides.apple.filter { coverage.printed.contains($0.day) }.map(\.units).reduce(.zero, +)
-    #expect(totals.apple == printed)
-    #expect(totals.apple == totals.ours + totals.explained.sum + totals.unexplained)
+    #expect(totals.apple == printed && totals.apple == totals.ours + totals.explained.sum + totals.unexplained)
   }
 
   @Test(arguments: 0..<100)
@@ -159,8 +158,7 @@ struct ComparisonPropertyTests {
     let rows = ProductComparison(sides, coverage: coverage).rows
     for level in [TieOutLevel.units, .country] {
       let unexplained = rows.filter { $0.level == level }.compactMap { $0.comparison?.unexplained }
-      #expect(unexplained.reduce(.zero, +) == Millionths(lost))
-      #expect(unexplained.allSatisfy { $0 >= .zero })
+      #expect(unexplained.reduce(.zero, +) == Millionths(lost) && unexplained.allSatisfy { $0 >= .zero })
     }
     let amount = rows.filter { $0.level == .amount }.compactMap { $0.comparison?.unexplained }.reduce(.zero, +)
     #expect(amount == number("0.99").times(Millionths(lost)))

@@ -295,10 +295,8 @@ struct OurSideTests {
 
   @Test func aFullRefundThatWasReversedIsPutBackOnTheDayOfTheReversal() {
     let sides = sides(withdrawn: Revocation(date: noon("11-03"), type: "REFUND_FULL"))
-    #expect(sides.ours.map(\.units) == [3, -3, 3])
-    #expect(sides.ours.map(\.kind) == [.sale, .refund, .sale])
-    #expect(sides.ours.map(\.day) == [day("11-02"), day("11-03"), day("11-10")])
-    #expect(sides.partialRefunds.isEmpty)
+    #expect(sides.ours.map(\.units) == [3, -3, 3] && sides.ours.map(\.kind) == [.sale, .refund, .sale])
+    #expect(sides.ours.map(\.day) == [day("11-02"), day("11-03"), day("11-10")] && sides.partialRefunds.isEmpty)
   }
 
   private func restore(
@@ -358,8 +356,7 @@ struct OurSideTests {
       Revocation(date: noon("11-03"), coversSomeItemsOnly: true),
     ] {
       let sides = sides(withdrawn: part)
-      #expect(sides.ours.map(\.units) == [3])
-      #expect(sides.partialRefunds.map(\.day) == [day("11-03")])
+      #expect(sides.ours.map(\.units) == [3] && sides.partialRefunds.map(\.day) == [day("11-03")])
     }
   }
 }
@@ -430,8 +427,7 @@ struct ScopeTests {
       apps: [.init(name: "game", bundleId: "g", sku: nil), .init(name: "cards", bundleId: "c", sku: nil)],
       known: ["g": ["gems", "hero"], "c": ["gems"]],
       reported: [product("GAME01", "gems"), product("CARDS", "gems"), product("GAME01", "hero")])
-    #expect(scope.ambiguous == ["gems"])
-    #expect(scope.app(of: product("CARDS", "gems")) == "cards+game")
+    #expect(scope.ambiguous == ["gems"] && scope.app(of: product("CARDS", "gems")) == "cards+game")
     #expect(scope.app(named: "game", productId: "gems") == "cards+game")
     #expect(scope.app(named: "game", productId: "hero") == "game")
   }

@@ -30,8 +30,7 @@ struct DataPackageTests {
       #expect(resources.count == tables.count)
       for (table, resource) in zip(tables, resources) {
         let file = try #require(files.first { $0.name == table.fileName })
-        #expect(resource["path"] as? String == file.name)
-        #expect(resource["bytes"] as? Int == file.bytes)
+        #expect(resource["path"] as? String == file.name && resource["bytes"] as? Int == file.bytes)
         #expect(resource["hash"] as? String == "sha256:\(file.sha256)")
         let schema = try #require(resource["schema"] as? [String: Any])
         let fields = try #require(schema["fields"] as? [[String: Any]])

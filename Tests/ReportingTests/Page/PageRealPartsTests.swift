@@ -40,8 +40,7 @@ struct PageRealPartsTests {
           "all": 4, "critical": 4, "jpy": 1, "least": 1, "new new": 1, "owner Dana": 1, "owner -": 3,
           "status acknowledged": 1, "status open": 3, "search": 1, "reset": 4,
         ])
-      #expect(found.sorted == ["300", "8.01", "1.250", ""])
-      #expect(found.violations == [])
+      #expect(found.sorted == ["300", "8.01", "1.250", ""] && found.violations == [])
     }
   }
 }

@@ -37,10 +37,8 @@ struct ReportPageTests {
   @Test func thePageHasTheNumbersOfTheFirstSheetFindingsWorstFirstAndExplainsCriticalFindings() throws {
     let page = try Self.sample.file("report.html")
     #expect(page.contains("1 of the open findings have no known amount"))
-    #expect(page.contains("<td class=\"n\">8.01</td>"))
-    #expect(page.contains("4 open findings, worst first."))
-    #expect(page.components(separatedBy: "<details>").count == 6)
-    #expect(page.contains("<li>Nobody claims it.</li>"))
+    #expect(page.contains("<td class=\"n\">8.01</td>") && page.contains("4 open findings, worst first."))
+    #expect(page.components(separatedBy: "<details>").count == 6 && page.contains("<li>Nobody claims it.</li>"))
     #expect(page.components(separatedBy: "<svg").count == 3)
     // Browsers show placeholders in a paler colour, which is hard to read.
     #expect(page.contains("input::placeholder{color:var(--soft);opacity:1}"))

@@ -31,8 +31,7 @@ struct SummaryDocumentTests {
     #expect(Set(period.keys) == ["since", "until", "time_zone", "ended", "missing_days"])
     #expect(period["since"] as? String == "2026-11-19" && period["until"] as? String == "2026-11-19")
     #expect(period["time_zone"] as? String == "Europe/Berlin" && period["ended"] as? Bool == true)
-    #expect(document["configuration"] as? String == "c0ffee")
-    #expect(document["orders"] as? [String: Int] == ["read": 3])
+    #expect(document["configuration"] as? String == "c0ffee" && document["orders"] as? [String: Int] == ["read": 3])
 
     let dispositions = try #require(document["dispositions"] as? [String: [String: Any]])
     #expect(Set(dispositions.keys) == Set(Disposition.allCases.map(\.rawValue)))
