@@ -101,9 +101,7 @@ import Testing
     #expect(try none(steps()), "rebuild: \(repeated)")
     #expect(try await RebuildRun.rebuild(settings, isRepairing: true).isMended)
     #expect(try none(steps()), "rebuild --write: \(repeated)")
-    try await FindingsEditor(settings: settings, now: .now).list(FindingsFilter()) {
-      FindingsJSON(asOf: .now) { _ in }
-    }
+    try await FindingsEditor(settings: settings, now: .now).list(FindingsFilter()) { FindingsJSON(asOf: .now) { _ in } }
     #expect(try none(steps()), "findings list: \(repeated)")
     for (name, change) in Self.selections {
       try await reconcile(settings, change)

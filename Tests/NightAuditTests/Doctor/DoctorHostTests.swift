@@ -1,12 +1,14 @@
 import AppStore
 import Crypto
 import Foundation
-import Reconciliation
+import TestSupport
 import Testing
 
 @testable import NightAudit
 @testable import Run
 @testable import Settings
+
+private let night = "0 3 * * * root night-audit run\n"
 
 /// Breaks each part of configuration and machine in turn. No database is needed.
 @Suite struct DoctorHostTests {
@@ -38,7 +40,7 @@ import Testing
       ] {
         try FileManager.default.createDirectory(atPath: "\(root)/\(folder)", withIntermediateDirectories: true)
       }
-      try write("0 3 * * * root night-audit run\n", "etc/cron.d/night-audit", 0o644)
+      try write(night, "etc/cron.d/night-audit", 0o644)
       try write("", "usr/sbin/sendmail", 0o755)
       let key = P256.Signing.PrivateKey().pemRepresentation
       for file in ["game.p8", "AuthKey_CONNECT.p8"] { try write(key, file, 0o600) }
@@ -54,6 +56,14 @@ import Testing
       try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: "\(root)/\(file)")
     }
 
+    /// The crontab of the night; nil removes it.
+    func crontab(_ text: String?, _ mode: Int = 0o644) throws {
+      try remove("etc/cron.d/night-audit")
+      if let text { try write(text, "etc/cron.d/night-audit", mode) }
+    }
+
+    func enable(timer name: String) throws { try write("", "etc/systemd/system/timers.target.wants/\(name)", 0o644) }
+
     func link(_ target: String, _ file: String) throws {
       try FileManager.default.createSymbolicLink(atPath: "\(root)/\(file)", withDestinationPath: target)
     }
@@ -61,15 +71,10 @@ import Testing
     func remove(_ file: String) throws { try FileManager.default.removeItem(atPath: "\(root)/\(file)") }
 
     func certificate(_ file: String, days: Int) throws {
-      let openssl = Process()
-      openssl.executableURL = URL(fileURLWithPath: "/usr/bin/openssl")
-      openssl.arguments = [
-        "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-384", "-nodes", "-keyout", "/dev/null",
-        "-subj", "/CN=Test Root", "-days", String(days), "-out", "\(root)/\(file)",
-      ]
-      openssl.standardError = FileHandle.nullDevice
-      try openssl.run()
-      openssl.waitUntilExit()
+      try Command.run([
+        "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-384", "-nodes", "-keyout",
+        "/dev/null", "-subj", "/CN=Test Root", "-days", String(days), "-out", "\(root)/\(file)",
+      ])
     }
 
     func examine() async -> [Diagnosis] {
@@ -103,197 +108,172 @@ import Testing
     """
 
   struct Breakage: Sendable, CustomTestStringConvertible {
-    var what: String
-    var subject: String
-    var remedy: String
-    var isProblem = true
-    private var change: @Sendable (Machine) throws -> Void
+    let testDescription: String
+    let subject: String
+    let remedy: String
+    let isProblem: Bool
+    fileprivate let change: @Sendable (Machine) throws -> Void
 
-    fileprivate init(
-      _ what: String, _ subject: String, _ remedy: String, isProblem: Bool = true,
-      _ change: @escaping @Sendable (Machine) throws -> Void
-    ) {
-      self.what = what
-      self.subject = subject
-      self.remedy = remedy
-      self.isProblem = isProblem
-      self.change = change
+    fileprivate static func problem(
+      _ what: String, _ subject: String, _ remedy: String, _ change: @escaping @Sendable (Machine) throws -> Void
+    ) -> Breakage { Breakage(testDescription: what, subject: subject, remedy: remedy, isProblem: true, change: change) }
+
+    fileprivate static func warning(
+      _ what: String, _ subject: String, _ remedy: String, _ change: @escaping @Sendable (Machine) throws -> Void
+    ) -> Breakage {
+      Breakage(testDescription: what, subject: subject, remedy: remedy, isProblem: false, change: change)
     }
-
-    fileprivate func make(on machine: Machine) throws { try change(machine) }
-
-    var testDescription: String { what }
   }
 
-  private static func mail(_ machine: Machine) {
-    let account = DispatchTarget.Account(url: "smtps://mial.example.com")
-    machine.settings.deliver = [
-      DispatchTarget(
-        name: "finance", means: .mail(DispatchTarget.Mail(account: account, from: "a@example.com", to: ["b@c.de"])))
-    ]
+  private static func deliver(_ machine: Machine, _ name: String, _ means: DeliveryMethod) {
+    machine.settings.deliver = [DispatchTarget(name: name, means: means)]
   }
 
-  static let breakages = [
-    Breakage("a mail host without an IP address", "deliver.finance", "the host mial.example.com has no address") {
+  private static func mail(
+    _ machine: Machine, _ account: DispatchTarget.Account = .init(url: "smtps://mial.example.com")
+  ) { deliver(machine, "finance", .mail(DispatchTarget.Mail(account: account, from: "a@example.com", to: ["b@c.de"]))) }
+
+  static let breakages: [Breakage] = [
+    .problem("a mail host without an IP address", "deliver.finance", "the host mial.example.com has no address") {
       mail($0)
       $0.lookup = .unknown
     },
-    Breakage(
-      "an unresponsive name server", "deliver.finance", "gave no answer for mial.example.com", isProblem: false
-    ) {
+    .warning("an unresponsive name server", "deliver.finance", "gave no answer for mial.example.com") {
       mail($0)
       $0.lookup = .unanswered
     },
-    Breakage(
+    .warning(
       "a monitor's host without an IP address", "notify.pingUrl https://mistyped.example.com/…",
-      "the host mistyped.example.com has no address", isProblem: false
+      "the host mistyped.example.com has no address"
     ) {
       $0.settings.pingURL = "https://mistyped.example.com/5b3a"
       $0.lookup = .unknown
     },
-    Breakage("an issuer that is no UUID", "app.game.issuerId", "Issuer ID") {
+    .problem("an issuer that is no UUID", "app.game.issuerId", "Issuer ID") {
       $0.settings.apps[0].issuerId = "our company"
     },
-    Breakage("an invalid key ID", "app.game.keyId", "10 capital letters") { $0.settings.apps[0].keyId = "my key" },
-    Breakage("an invalid key ID for another server", "app.game.keyId", "10 capital letters", isProblem: false) {
+    .problem("an invalid key ID", "app.game.keyId", "10 capital letters") { $0.settings.apps[0].keyId = "my key" },
+    .warning("an invalid key ID for another server", "app.game.keyId", "10 capital letters") {
       $0.settings.productionURL = "https://apple.example.com"
       $0.settings.apps[0].keyId = "my key"
     },
-    Breakage("a rate above Apple's limit", "appstore.requestsPerSecond", "set it to 25", isProblem: false) {
+    .warning("a rate above Apple's limit", "appstore.requestsPerSecond", "set it to 25") {
       $0.settings.requestsPerSecond = 80
     },
-    Breakage("a pipe in place of a key", "app.game.privateKeyFile", "is a pipe") {
+    .problem("a pipe in place of a key", "app.game.privateKeyFile", "is a pipe") {
       try $0.remove("game.p8")
       mkfifo($0.root + "/game.p8", 0o600)
     },
-    Breakage("no key", "app.game.privateKeyFile", "create it") { try $0.remove("game.p8") },
-    Breakage("an empty key", "app.game.privateKeyFile", "put the key into it") { try $0.write("", "game.p8", 0o600) },
-    Breakage("a secret that consists of a line break", "app.game.sharedSecretFile", "put the key into it") {
+    .problem("no key", "app.game.privateKeyFile", "create it") { try $0.remove("game.p8") },
+    .problem("an empty key", "app.game.privateKeyFile", "put the key into it") { try $0.write("", "game.p8", 0o600) },
+    .problem("a secret that consists of a line break", "app.game.sharedSecretFile", "put the key into it") {
       try $0.write("\n", "secret", 0o600)
     },
-    Breakage("a secret that is a folder", "app.game.sharedSecretFile", "create it") {
+    .problem("a secret that is a folder", "app.game.sharedSecretFile", "create it") {
       $0.settings.apps[0].sharedSecretFile = $0.root + "/roots"
     },
-    Breakage("a secret that is not text", "app.game.sharedSecretFile", "is not text") {
+    .problem("a secret that is not text", "app.game.sharedSecretFile", "is not text") {
       try Data([0xFF, 0xFE, 0x00]).write(to: URL(fileURLWithPath: $0.root + "/secret"))
     },
-    Breakage("a foreign folder in place of the next report", "report.directory", "move them away") {
+    .problem("a foreign folder in place of the next report", "report.directory", "move them away") {
       let folder = "reports/" + Period.dayBefore(.now, in: $0.settings.timeZone).until
       try FileManager.default.createDirectory(atPath: "\($0.root)/\(folder)", withIntermediateDirectories: true)
       try $0.write("mine", folder + "/notes.txt", 0o644)
     },
-    Breakage("a world-readable key", "app.game.privateKeyFile", "chmod 600", isProblem: false) {
+    .warning("a world-readable key", "app.game.privateKeyFile", "chmod 600") {
       try $0.write(P256.Signing.PrivateKey().pemRepresentation, "game.p8", 0o644)
     },
-    Breakage("an invalid key", "app.game.privateKeyFile", "P-256") { try $0.write("key", "game.p8", 0o600) },
-    Breakage("a key without its id", "app.game.keyId", "App Store Connect") { $0.settings.apps[0].keyId = nil },
-    Breakage("a key without its issuer", "app.game.issuerId", "App Store Connect") {
+    .problem("an invalid key", "app.game.privateKeyFile", "P-256") { try $0.write("key", "game.p8", 0o600) },
+    .problem("a key without its id", "app.game.keyId", "App Store Connect") { $0.settings.apps[0].keyId = nil },
+    .problem("a key without its issuer", "app.game.issuerId", "App Store Connect") {
       $0.settings.apps[0].issuerId = nil
     },
-    Breakage("no credential at all", "app.game.sharedSecretFile", "set it, or issuerId", isProblem: false) {
+    .warning("no credential at all", "app.game.sharedSecretFile", "set it, or issuerId") {
       $0.settings.apps = [Settings.App(name: "game", bundleId: "com.example.game")]
     },
-    Breakage("a missing secret", "app.game.sharedSecretFile", "create it") { try $0.remove("secret") },
-    Breakage("a URL with unencrypted secrets", "appstore.productionUrl", "use https") {
+    .problem("a missing secret", "app.game.sharedSecretFile", "create it") { try $0.remove("secret") },
+    .problem("a URL with unencrypted secrets", "appstore.productionUrl", "use https") {
       $0.settings.productionURL = "http://api.storekit.apple.com"
     },
-    Breakage("no root certificates", "appstore.rootCertificates", "night-audit trust") {
+    .problem("no root certificates", "appstore.rootCertificates", "night-audit trust") {
       try $0.remove("roots/root.pem")
     },
-    Breakage("a foreign root certificate", "appstore.rootCertificates", "its SHA-256 is") {
+    .problem("a foreign root certificate", "appstore.rootCertificates", "its SHA-256 is") {
       $0.settings.pinRoots = true
     },
-    Breakage("a file that is no certificate", "appstore.rootCertificates", "run `night-audit trust`") {
+    .problem("a file that is no certificate", "appstore.rootCertificates", "run `night-audit trust`") {
       try $0.write("hello", "roots/x.pem", 0o644)
     },
-    Breakage("an expired root", "root certificate Test Root", "has expired") {
+    .problem("an expired root", "root certificate Test Root", "has expired") {
       try $0.write(ended, "roots/root.pem", 0o644)
     },
-    Breakage("a root that expires soon", "root certificate Test Root", "expires soon", isProblem: false) {
+    .warning("a root that expires soon", "root certificate Test Root", "expires soon") {
       try $0.certificate("roots/root.pem", days: 30)
     },
-    Breakage("a file in place of the report directory", "report.directory", "check the path") {
+    .problem("a file in place of the report directory", "report.directory", "check the path") {
       try $0.remove("reports")
       try $0.write("x", "reports", 0o644)
     },
-    Breakage("a disk too small for the next report", "disk of report.directory", "make room") {
-      let file = try FileHandle(
-        forWritingTo: {
-          _ = FileManager.default.createFile(atPath: $0, contents: nil)
-          return URL(fileURLWithPath: $0)
-        }($0.root + "/reports/2026-11-19/orders.csv"))
-      try file.truncate(atOffset: 1 << 42)
-      try file.close()
+    .problem("a disk too small for the next report", "disk of report.directory", "make room") {
+      try $0.write("", "reports/2026-11-19/orders.csv", 0o644)
+      let file = URL(fileURLWithPath: $0.root + "/reports/2026-11-19/orders.csv")
+      try FileHandle(forWritingTo: file).truncate(atOffset: 1 << 42)
     },
-    Breakage("no schedule", "schedule", "see cron/", isProblem: false) {
-      try $0.write("#0 3 * * * root night-audit run\n", "etc/cron.d/night-audit", 0o644)
+    .warning("no schedule", "schedule", "see cron/") { try $0.crontab("#" + night) },
+    .warning("a crontab that cron ignores", "schedule", "because of its name") {
+      try $0.crontab(nil)
+      try $0.write(night, "etc/cron.d/night-audit.crontab", 0o644)
     },
-    Breakage("a crontab that cron ignores", "schedule", "because of its name", isProblem: false) {
-      try $0.remove("etc/cron.d/night-audit")
-      try $0.write("0 3 * * * root night-audit run\n", "etc/cron.d/night-audit.crontab", 0o644)
-    },
-    Breakage("a crontab that other users may write", "schedule", "chmod go-w", isProblem: false) {
-      try $0.write("0 3 * * * root night-audit run\n", "etc/cron.d/night-audit", 0o666)
-    },
-    Breakage("unreadable crontabs of users", "schedule", "cannot be seen by this user", isProblem: false) {
-      try $0.remove("etc/cron.d/night-audit")
+    .warning("a crontab that other users may write", "schedule", "chmod go-w") { try $0.crontab(night, 0o666) },
+    .warning("unreadable crontabs of users", "schedule", "cannot be seen by this user") {
+      try $0.crontab(nil)
       try FileManager.default.createDirectory(atPath: $0.root + "/var/spool/cron", withIntermediateDirectories: true)
       // A file in place of the folder, because root can list any folder.
       try $0.write("", "var/spool/cron/crontabs", 0o600)
     },
-    Breakage("a disabled timer", "schedule", "systemctl enable --now night-audit.timer", isProblem: false) {
-      try $0.remove("etc/cron.d/night-audit")
+    .warning("a disabled timer", "schedule", "systemctl enable --now night-audit.timer") {
+      try $0.crontab(nil)
       try $0.write("", "lib/systemd/system/night-audit.timer", 0o644)
     },
-    Breakage("a day without a night", "schedule", "see cron/", isProblem: false) {
-      let day = "MAILTO=night-audit@example.com\n0,30 * * * * root night-audit recheck --quiet\n"
-      try $0.write(day, "etc/cron.d/night-audit", 0o644)
-      try $0.write("", "etc/systemd/system/timers.target.wants/night-audit-recheck.timer", 0o644)
+    .warning("a day without a night", "schedule", "see cron/") {
+      try $0.crontab("MAILTO=night-audit@example.com\n0,30 * * * * root night-audit recheck --quiet\n")
+      try $0.enable(timer: "night-audit-recheck.timer")
     },
-    Breakage("cron and a timer", "schedule (cron)", "keep one of the two", isProblem: false) {
-      try $0.write("", "etc/systemd/system/timers.target.wants/night-audit.timer", 0o644)
+    .warning("cron and a timer", "schedule (cron)", "keep one of the two") {
+      try $0.enable(timer: "night-audit.timer")
     },
-    Breakage("no recipient of cron's mail", "schedule (cron)", "set an address", isProblem: false) {
-      try $0.write("MAILTO=\"\"\n0 3 * * * root night-audit run\n", "etc/cron.d/night-audit", 0o644)
+    .warning("no recipient of cron's mail", "schedule (cron)", "set an address") {
+      try $0.crontab("MAILTO=\"\"\n" + night)
     },
-    Breakage("no program to send cron's mail", "schedule (cron)", "install an MTA", isProblem: false) {
+    .warning("no program to send cron's mail", "schedule (cron)", "install an MTA") {
       try $0.remove("usr/sbin/sendmail")
     },
-    Breakage("a missing program of report.deliver", "deliver.archive", "cannot be run") {
-      $0.settings.deliver = [DispatchTarget(name: "archive", means: .command(["/nonexistent/send"]))]
+    .problem("a missing program of report.deliver", "deliver.archive", "cannot be run") {
+      deliver($0, "archive", .command(["/nonexistent/send"]))
     },
-    Breakage("a command written as one text", "deliver.archive", "/nonexistent/send … cannot be run") {
-      $0.settings.deliver = [
-        DispatchTarget(name: "archive", means: .command(["/nonexistent/send --token=s3cret now"]))
-      ]
+    .problem("a command written as one text", "deliver.archive", "/nonexistent/send … cannot be run") {
+      deliver($0, "archive", .command(["/nonexistent/send --token=s3cret now"]))
     },
-    Breakage("a protocol that curl does not support", "deliver.finance", "install one that does") {
-      let account = DispatchTarget.Account(url: "pigeon://example.com")
-      $0.settings.deliver = [
-        DispatchTarget(name: "finance", means: .upload(DispatchTarget.Upload(account: account, kind: .https)))
-      ]
+    .problem("a protocol that curl does not support", "deliver.finance", "install one that does") {
+      let upload = DispatchTarget.Upload(account: .init(url: "pigeon://example.com"), kind: .https)
+      deliver($0, "finance", .upload(upload))
     },
-    Breakage("a missing password of report.deliver", "deliver.finance.passwordFile", "create it") {
-      let account = DispatchTarget.Account(
-        url: "smtps://example.com", user: "x", passwordFile: $0.root + "/nothing")
-      $0.settings.deliver = [
-        DispatchTarget(
-          name: "finance", means: .mail(DispatchTarget.Mail(account: account, from: "a@example.com", to: ["b@c.de"])))
-      ]
+    .problem("a missing password of report.deliver", "deliver.finance.passwordFile", "create it") {
+      mail($0, .init(url: "smtps://example.com", user: "x", passwordFile: $0.root + "/nothing"))
     },
-    Breakage("no metrics folder", "metrics.textfile", "create it", isProblem: false) { try $0.remove("metrics") },
-    Breakage("a metrics file without the suffix .prom", "metrics.textfile", ".prom", isProblem: false) {
+    .warning("no metrics folder", "metrics.textfile", "create it") { try $0.remove("metrics") },
+    .warning("a metrics file without the suffix .prom", "metrics.textfile", ".prom") {
       $0.settings.metricsTextfile = $0.root + "/metrics/night_audit.txt"
     },
-    Breakage("no folder of the tie-out", "tieOut.folder", "create it", isProblem: false) { try $0.remove("apple") },
-    Breakage("no App Store Connect key", "appStoreConnect.privateKeyFile", "create it") {
+    .warning("no folder of the tie-out", "tieOut.folder", "create it") { try $0.remove("apple") },
+    .problem("no App Store Connect key", "appStoreConnect.privateKeyFile", "create it") {
       try $0.remove("AuthKey_CONNECT.p8")
     },
-    Breakage("an individual key instead of a team key", "appStoreConnect.privateKeyFile", "make a team key") {
+    .problem("an individual key instead of a team key", "appStoreConnect.privateKeyFile", "make a team key") {
       try $0.write(P256.Signing.PrivateKey().pemRepresentation, "SubscriptionKey_X.p8", 0o600)
       $0.settings.appStoreConnect.privateKeyFile = $0.root + "/SubscriptionKey_X.p8"
     },
-    Breakage("a team key without its issuer", "appStoreConnect.issuerId", "above the list of team keys") {
+    .problem("a team key without its issuer", "appStoreConnect.issuerId", "above the list of team keys") {
       $0.settings.appStoreConnect.issuerId = nil
     },
   ]
@@ -301,7 +281,7 @@ import Testing
   @Test("each fault is reported once, with its remedy", arguments: breakages)
   func broken(_ breakage: Breakage) async throws {
     let machine = try Machine()
-    try breakage.make(on: machine)
+    try breakage.change(machine)
     let odd = await machine.examine().filter { !$0.isFine }
     let texts = odd.map { "\($0.subject): \($0.problem ?? $0.warning ?? "")" }
     #expect(
@@ -333,12 +313,7 @@ import Testing
     machine.settings.apps[0].sharedSecretFile = "s3cret"
     machine.settings.apps[0].privateKeyFile = "s3cret"
     machine.settings.appStoreConnect.privateKeyFile = "s3cret"
-    let account = DispatchTarget.Account(
-      url: "smtps://example.com", user: "x", passwordFile: "s3cret", caFile: "s3cret")
-    machine.settings.deliver = [
-      DispatchTarget(
-        name: "finance", means: .mail(DispatchTarget.Mail(account: account, from: "a@example.com", to: ["b@c.de"])))
-    ]
+    Self.mail(machine, .init(url: "smtps://example.com", user: "x", passwordFile: "s3cret", caFile: "s3cret"))
     let texts = await machine.examine().map { "\($0)" }
     #expect(!texts.contains { $0.contains("s3cret") }, "\(texts)")
     #expect(texts.filter { $0.contains("(a value that is not a path") }.count == 5, "\(texts)")
@@ -357,7 +332,7 @@ import Testing
     let machine = try Machine()
     machine.settings.pingURL = "https://hc.example/x"
     try machine.remove("usr/sbin/sendmail")
-    try machine.write(mailTo + "0 3 * * * root night-audit run\n", "etc/cron.d/night-audit", 0o644)
+    try machine.crontab(mailTo + night)
     let odd = await machine.examine().filter { !$0.isFine }
     #expect(odd.map { "\($0)" } == [])
   }
@@ -365,8 +340,8 @@ import Testing
   @Test("a systemd timer is accepted in place of a cron entry")
   func timer() throws {
     let machine = try Machine()
-    try machine.remove("etc/cron.d/night-audit")
-    try machine.write("", "etc/systemd/system/timers.target.wants/night-audit.timer", 0o644)
+    try machine.crontab(nil)
+    try machine.enable(timer: "night-audit.timer")
     let found = HostExamination(settings: machine.settings, root: machine.root).examine()
     #expect(found.first?.subject == "schedule (night-audit.timer)")
   }

@@ -22,6 +22,21 @@ struct DoctorTests {
       VALUES ('r1', '4711', 'u1', 'not a receipt', 'unverified', now() - interval '1 day');
     """
 
+  private static let orders = """
+    INSERT INTO sales.orders (order_id, user_id, product_id, quantity, amount, currency, status, created_at, updated_at)
+    """
+  private static let deliveries =
+    "INSERT INTO sales.deliveries (delivery_id, order_id, user_id, product_id, quantity, delivered_at)"
+
+  /// Each row of the relation occurs twice.
+  private static func doubled(_ relation: String) -> String {
+    """
+    ALTER TABLE \(relation) RENAME TO kept; GRANT SELECT ON kept TO auditor;
+    CREATE VIEW \(relation) AS SELECT * FROM kept UNION ALL SELECT * FROM kept;
+    GRANT SELECT ON \(relation) TO auditor
+    """
+  }
+
   private static let auditor = """
     DO $$ BEGIN CREATE ROLE auditor LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$;
     GRANT USAGE ON SCHEMA sales, night_audit TO auditor; GRANT SELECT ON ALL TABLES IN SCHEMA sales TO auditor;
@@ -50,7 +65,7 @@ struct DoctorTests {
     try await withBlockingThread { scope in
       let owner = try scope.connect(conninfo, applicationName: "tests")
       let database = try owner.execute("SELECT current_database()").single().text(0)
-      try owner.executeScript(Self.reset + change.replacing("{database}", with: database))
+      try owner.executeScript(Self.reset + "SET search_path TO sales;" + change.replacing("{database}", with: database))
     }
     var settings = Settings()
     settings.databaseURL = conninfo + " user=auditor"
@@ -80,201 +95,158 @@ struct DoctorTests {
     #expect(Set(texts).count == texts.count, "\(texts)")
   }
 
+  /// A change of the databases, and its diagnosis.
   struct Breakage: Sendable, CustomTestStringConvertible {
-    var change: String
-    var subject: String
-    var remedy: String
-    var isProblem = true
+    let change: String
+    let subject: String
+    let remedy: String
+    let isProblem: Bool
 
     var testDescription: String { "\(subject): \(remedy)" }
+
+    static func problem(_ subject: String, _ remedy: String, _ change: String) -> Breakage {
+      Breakage(change: change, subject: subject, remedy: remedy, isProblem: true)
+    }
+
+    static func warning(_ subject: String, _ remedy: String, _ change: String) -> Breakage {
+      Breakage(change: change, subject: subject, remedy: remedy, isProblem: false)
+    }
   }
 
-  static let breakages = [
-    Breakage(
-      change: "REVOKE USAGE ON SCHEMA sales FROM auditor", subject: "schema sales",
-      remedy: "GRANT USAGE ON SCHEMA \"sales\" TO auditor"),
-    Breakage(
-      change: "REVOKE SELECT ON sales.orders FROM auditor", subject: "sales.orders",
-      remedy: "GRANT SELECT ON \"sales\".\"orders\" TO auditor"),
-    Breakage(
-      change: "REVOKE SELECT ON sales.orders FROM auditor; GRANT SELECT (order_id) ON sales.orders TO auditor",
-      subject: "sales.orders.user_id", remedy: "may not be read"),
-    Breakage(
-      change: """
-        ALTER TABLE sales.orders RENAME TO kept; CREATE VIEW sales.orders AS SELECT * FROM sales.kept;
-        REVOKE ALL ON sales.kept FROM auditor; ALTER VIEW sales.orders OWNER TO auditor
-        """, subject: "sales.orders", remedy: "a view reads with its owner's rights"),
-    Breakage(
-      change: "ALTER TABLE sales.orders ENABLE ROW LEVEL SECURITY", subject: "sales.orders",
-      remedy: "ALTER ROLE auditor BYPASSRLS"),
-    Breakage(change: "DROP TABLE sales.receipts", subject: "sales.receipts", remedy: "does not exist; create a view"),
-    Breakage(change: "DROP SCHEMA sales CASCADE", subject: "schema sales", remedy: "does not exist; create it"),
-    Breakage(
-      change: "ALTER TABLE sales.orders ALTER amount TYPE money USING amount::money", subject: "sales.orders.amount",
-      remedy: "amount::numeric AS amount"),
-    Breakage(
-      change: "ALTER TABLE sales.orders ALTER amount TYPE float8", subject: "sales.orders.amount",
-      remedy: "round(amount::numeric, 4)"),
-    Breakage(
-      change: "ALTER TABLE sales.orders ALTER created_at TYPE timestamp", subject: "sales.orders.created_at",
-      remedy: "AT TIME ZONE"),
-    Breakage(
-      change: "ALTER TABLE sales.orders DROP updated_at", subject: "sales.orders.updated_at", remedy: "add the column"),
-    Breakage(
-      change: """
-        ALTER TABLE sales.orders RENAME TO kept; CREATE VIEW sales.orders AS SELECT order_id, user_id, bundle_id,
-          product_id, (quantity / (1 - quantity))::int AS quantity, amount, currency, status, transaction_id,
-          app_account_token, created_at, verified_at, updated_at FROM sales.kept; GRANT SELECT ON sales.orders TO auditor
-        """, subject: "sales.orders", remedy: "division by zero"),
-    Breakage(
-      change: """
-        ALTER TABLE sales.orders RENAME TO kept; GRANT SELECT ON sales.kept TO auditor;
-        CREATE VIEW sales.orders AS SELECT * FROM sales.kept UNION ALL SELECT * FROM sales.kept;
-        GRANT SELECT ON sales.orders TO auditor
-        """, subject: "sales.orders", remedy: "order_id is not unique", isProblem: false),
-    Breakage(
-      change: """
-        ALTER TABLE sales.deliveries RENAME TO kept;
-        CREATE VIEW sales.deliveries AS SELECT * FROM sales.kept UNION ALL SELECT * FROM sales.kept;
-        GRANT SELECT ON sales.deliveries TO auditor
-        """, subject: "sales.deliveries", remedy: "delivery_id is not unique", isProblem: false),
-    Breakage(
-      change: """
-        ALTER TABLE sales.receipts RENAME TO kept;
-        CREATE VIEW sales.receipts AS SELECT * FROM sales.kept UNION ALL SELECT * FROM sales.kept;
-        GRANT SELECT ON sales.receipts TO auditor
-        """, subject: "sales.receipts", remedy: "receipt_id is not unique", isProblem: false),
-    Breakage(change: "DELETE FROM sales.orders", subject: "sales.orders", remedy: "is empty", isProblem: false),
-    Breakage(change: "DELETE FROM sales.deliveries", subject: "sales.deliveries", remedy: "is empty", isProblem: false),
-    Breakage(change: "DELETE FROM sales.receipts", subject: "sales.receipts", remedy: "is empty", isProblem: false),
-    Breakage(
-      change: "UPDATE sales.orders SET status = 'PAID'", subject: "sales.orders", remedy: "status 'PAID' is not one of"),
-    Breakage(
-      change: "UPDATE sales.orders SET bundle_id = 'com.example.other'", subject: "sales.orders",
-      remedy: "belongs to no configured app"),
-    Breakage(
-      change: "UPDATE sales.orders SET currency = 'Euro'", subject: "sales.orders", remedy: "not a code of ISO 4217"),
-    Breakage(
-      change: """
-        INSERT INTO sales.orders (order_id, user_id, product_id, quantity, amount, currency, status, created_at, updated_at)
-        SELECT 'c' || n, 'u', 'p', 1, 499, 'USD', 'pending', now(), now() FROM generate_series(1, 30) n
-        """, subject: "sales.orders.amount", remedy: "amount / 100.0"),
-    Breakage(
-      change: """
-        INSERT INTO sales.orders (order_id, user_id, product_id, quantity, amount, currency, status, created_at, updated_at)
-        SELECT 'c' || n, 'u', 'p', 1, 4.98, 'USD', 'verified', now() - interval '1 day', now() FROM generate_series(1, 30) n
-        """, subject: "sales.deliveries", remedy: "30 of 31 orders are verified and have no delivery"),
-    Breakage(
-      change: "GRANT UPDATE ON sales.orders TO auditor", subject: "sales.orders", remedy: "revoke INSERT, UPDATE",
-      isProblem: false),
-    Breakage(
-      change: "ALTER ROLE auditor SUPERUSER", subject: "role auditor", remedy: "is a superuser", isProblem: false),
-    Breakage(
-      change: "ALTER ROLE auditor CONNECTION LIMIT 4", subject: "role auditor",
-      remedy: "ALTER ROLE auditor CONNECTION LIMIT -1"),
-    Breakage(
-      change: "ALTER ROLE auditor SET default_transaction_read_only TO on", subject: "database.url",
-      remedy: "RESET default_transaction_read_only"),
-    Breakage(
-      change: "REVOKE TEMPORARY ON DATABASE {database} FROM PUBLIC", subject: "database.url",
-      remedy: "GRANT TEMPORARY ON DATABASE"),
-    Breakage(
-      change: "DROP SCHEMA night_audit CASCADE", subject: "schema night_audit", remedy: "Run: night-audit init"),
-    Breakage(
-      change: "REVOKE USAGE ON SCHEMA night_audit FROM auditor", subject: "schema night_audit",
-      remedy: "run: GRANT night_audit_writer TO auditor"),
-    Breakage(
-      change: "REVOKE DELETE, UPDATE ON night_audit.findings FROM auditor", subject: "night_audit.findings",
-      remedy: "GRANT UPDATE, DELETE ON night_audit.findings TO auditor"),
-    Breakage(
-      change: "UPDATE night_audit.schema_migrations SET sha256 = 'x' WHERE version = 1", subject: "schema night_audit",
-      remedy: "Restore the release"),
-    Breakage(
-      change: "INSERT INTO night_audit.schema_migrations (version, name, sha256) VALUES (9999, 'x', 'y')",
-      subject: "schema night_audit", remedy: "newer than this program"),
-    Breakage(
-      change: """
-        INSERT INTO night_audit.runs (run_id, command, as_of, finished_at, period_since, period_until, time_zone,
-          configuration, is_nightly, host, version, complete)
-        VALUES (gen_random_uuid(), 'run', '2026-01-01', '2026-01-01', '2026-01-01', '2026-01-01', 'UTC', '', true, 'h',
-          '1', true)
-        """, subject: "last complete night 2026-01-01T00:00:00Z", remedy: "more than 26 hours ago", isProblem: false),
-    Breakage(
-      change: "DROP INDEX night_audit.findings_open", subject: "night_audit.findings_open",
-      remedy: "run: CREATE INDEX findings_open ON night_audit.findings (finding_id) WHERE closed_at IS NULL",
-      isProblem: false),
-    Breakage(
-      change: """
-        CREATE TABLE public.apple (number bigint, buyer text); INSERT INTO public.apple
-          SELECT n, 'u' FROM generate_series(1, 10000) n; DROP TABLE sales.receipts;
-        CREATE VIEW sales.receipts AS SELECT number::text AS receipt_id, NULL::text AS order_id, buyer AS user_id,
-          'x'::text AS payload, NULL::text AS environment, 'verified'::text AS status, NULL::timestamptz AS checked_at,
-          now() AS received_at FROM public.apple WHERE buyer <> '';
-        GRANT SELECT ON sales.receipts TO auditor
-        """, subject: "sales.receipts.receipt_id",
-      remedy: "run: CREATE INDEX CONCURRENTLY ON public.\"apple\" (((number)::text))", isProblem: false),
-    Breakage(
-      change: """
-        INSERT INTO sales.receipts (receipt_id, user_id, payload, status, received_at)
-          SELECT 'r' || n, 'u', 'rubbish', 'unverified', now() FROM generate_series(2, 9) n
-        """, subject: "sales.receipts.payload (9: 9 malformed)",
-      remedy: "payloads are no receipts", isProblem: false
-    ),
-    Breakage(
-      change: "UPDATE sales.orders SET transaction_id = 'GPA.3374-2691-5912-99103'",
-      subject: "sales.orders.transaction_id",
-      remedy: "IDs of Google Play", isProblem: false),
-    Breakage(
-      change: "UPDATE sales.orders SET amount = 4.999", subject: "sales.orders",
-      remedy: "more than the 2 decimals of USD"),
-    Breakage(
-      change: "UPDATE sales.deliveries SET delivered_at = 'infinity'", subject: "sales.deliveries",
-      remedy: "delivered_at", isProblem: false),
-    Breakage(
-      change: "UPDATE sales.receipts SET status = 'odd'", subject: "sales.receipts", remedy: "status",
-      isProblem: false),
+  static let breakages: [Breakage] = [
+    .problem("schema sales", "GRANT USAGE ON SCHEMA \"sales\" TO auditor", "REVOKE USAGE ON SCHEMA sales FROM auditor"),
+    .problem("sales.orders", "GRANT SELECT ON \"sales\".\"orders\" TO auditor", "REVOKE SELECT ON orders FROM auditor"),
+    .problem(
+      "sales.orders.user_id", "may not be read",
+      "REVOKE SELECT ON orders FROM auditor; GRANT SELECT (order_id) ON orders TO auditor"),
+    .problem(
+      "sales.orders", "a view reads with its owner's rights",
+      """
+      ALTER TABLE orders RENAME TO kept; CREATE VIEW orders AS SELECT * FROM kept; REVOKE ALL ON kept FROM auditor;
+      ALTER VIEW orders OWNER TO auditor
+      """),
+    .problem("sales.orders", "ALTER ROLE auditor BYPASSRLS", "ALTER TABLE orders ENABLE ROW LEVEL SECURITY"),
+    .problem("sales.receipts", "does not exist; create a view", "DROP TABLE receipts"),
+    .problem("schema sales", "does not exist; create it", "DROP SCHEMA sales CASCADE"),
+    .problem(
+      "sales.orders.amount", "amount::numeric AS amount",
+      "ALTER TABLE orders ALTER amount TYPE money USING amount::money"),
+    .problem("sales.orders.amount", "round(amount::numeric, 4)", "ALTER TABLE orders ALTER amount TYPE float8"),
+    .problem("sales.orders.created_at", "AT TIME ZONE", "ALTER TABLE orders ALTER created_at TYPE timestamp"),
+    .problem("sales.orders.updated_at", "add the column", "ALTER TABLE orders DROP updated_at"),
+    .problem(
+      "sales.orders", "division by zero",
+      """
+      ALTER TABLE orders RENAME TO kept; CREATE VIEW orders AS SELECT order_id, user_id, bundle_id, product_id,
+      (quantity / (1 - quantity))::int AS quantity, amount, currency, status, transaction_id, app_account_token,
+      created_at, verified_at, updated_at FROM kept; GRANT SELECT ON orders TO auditor
+      """),
+    .warning("sales.orders", "order_id is not unique", doubled("orders")),
+    .warning("sales.deliveries", "delivery_id is not unique", doubled("deliveries")),
+    .warning("sales.receipts", "receipt_id is not unique", doubled("receipts")),
+    .warning("sales.orders", "is empty", "DELETE FROM orders"),
+    .warning("sales.deliveries", "is empty", "DELETE FROM deliveries"),
+    .warning("sales.receipts", "is empty", "DELETE FROM receipts"),
+    .problem("sales.orders", "status 'PAID' is not one of", "UPDATE orders SET status = 'PAID'"),
+    .problem("sales.orders", "belongs to no configured app", "UPDATE orders SET bundle_id = 'com.example.other'"),
+    .problem("sales.orders", "not a code of ISO 4217", "UPDATE orders SET currency = 'Euro'"),
+    .problem(
+      "sales.orders.amount", "amount / 100.0",
+      "\(orders) SELECT 'c' || n, 'u', 'p', 1, 499, 'USD', 'pending', now(), now() FROM generate_series(1, 30) n"),
+    .problem(
+      "sales.deliveries", "30 of 31 orders are verified and have no delivery",
+      """
+      \(orders) SELECT 'c' || n, 'u', 'p', 1, 4.98, 'USD', 'verified', now() - interval '1 day', now() FROM
+      generate_series(1, 30) n
+      """),
+    .warning("sales.orders", "revoke INSERT, UPDATE", "GRANT UPDATE ON orders TO auditor"),
+    .warning("role auditor", "is a superuser", "ALTER ROLE auditor SUPERUSER"),
+    .problem("role auditor", "ALTER ROLE auditor CONNECTION LIMIT -1", "ALTER ROLE auditor CONNECTION LIMIT 4"),
+    .problem(
+      "database.url", "RESET default_transaction_read_only",
+      "ALTER ROLE auditor SET default_transaction_read_only TO on"),
+    .problem("database.url", "GRANT TEMPORARY ON DATABASE", "REVOKE TEMPORARY ON DATABASE {database} FROM PUBLIC"),
+    .problem("schema night_audit", "Run: night-audit init", "DROP SCHEMA night_audit CASCADE"),
+    .problem(
+      "schema night_audit", "run: GRANT night_audit_writer TO auditor",
+      "REVOKE USAGE ON SCHEMA night_audit FROM auditor"),
+    .problem(
+      "night_audit.findings", "GRANT UPDATE, DELETE ON night_audit.findings TO auditor",
+      "REVOKE DELETE, UPDATE ON night_audit.findings FROM auditor"),
+    .problem(
+      "schema night_audit", "Restore the release",
+      "UPDATE night_audit.schema_migrations SET sha256 = 'x' WHERE version = 1"),
+    .problem(
+      "schema night_audit", "newer than this program",
+      "INSERT INTO night_audit.schema_migrations (version, name, sha256) VALUES (9999, 'x', 'y')"),
+    .warning(
+      "last complete night 2026-01-01T00:00:00Z", "more than 26 hours ago",
+      """
+      INSERT INTO night_audit.runs (run_id, command, as_of, finished_at, period_since, period_until, time_zone,
+      configuration, is_nightly, host, version, complete) VALUES (gen_random_uuid(), 'run', '2026-01-01',
+      '2026-01-01', '2026-01-01', '2026-01-01', 'UTC', '', true, 'h', '1', true)
+      """),
+    .warning(
+      "night_audit.findings_open",
+      "run: CREATE INDEX findings_open ON night_audit.findings (finding_id) WHERE closed_at IS NULL",
+      "DROP INDEX night_audit.findings_open"),
+    .warning(
+      "sales.receipts.receipt_id", "run: CREATE INDEX CONCURRENTLY ON public.\"apple\" (((number)::text))",
+      """
+      CREATE TABLE public.apple (number bigint, buyer text); INSERT INTO public.apple SELECT n, 'u' FROM
+      generate_series(1, 10000) n; DROP TABLE receipts; CREATE VIEW receipts AS SELECT number::text AS receipt_id,
+      NULL::text AS order_id, buyer AS user_id, 'x'::text AS payload, NULL::text AS environment, 'verified'::text AS
+      status, NULL::timestamptz AS checked_at, now() AS received_at FROM public.apple WHERE buyer <> ''; GRANT SELECT
+      ON receipts TO auditor
+      """),
+    .warning(
+      "sales.receipts.payload (9: 9 malformed)", "payloads are no receipts",
+      """
+      INSERT INTO receipts (receipt_id, user_id, payload, status, received_at) SELECT 'r' || n, 'u', 'rubbish',
+      'unverified', now() FROM generate_series(2, 9) n
+      """),
+    .warning(
+      "sales.orders.transaction_id", "IDs of Google Play",
+      "UPDATE orders SET transaction_id = 'GPA.3374-2691-5912-99103'"),
+    .problem("sales.orders", "more than the 2 decimals of USD", "UPDATE orders SET amount = 4.999"),
+    .warning("sales.deliveries", "delivered_at", "UPDATE deliveries SET delivered_at = 'infinity'"),
+    .warning("sales.receipts", "status", "UPDATE receipts SET status = 'odd'"),
     // Enough bad rows to hold a first night, but too few to hold a later one.
-    Breakage(
-      change: """
-        INSERT INTO night_audit.runs (run_id, command, as_of, period_since, period_until, time_zone, configuration,
-          is_nightly, host, version, publication)
-        SELECT gen_random_uuid(), 'run', now(), day, day, 'UTC', '', true, 'h', '1', publication
-        FROM (VALUES (current_date - 2, 'held'), (current_date - 2, NULL), (current_date - 1, 'held'),
-          (current_date, 'forgotten')) nights (day, publication)
-        """, subject: "last complete night", remedy: "there was none yet, with nights of 2 days", isProblem: false),
-    Breakage(
-      change: "ALTER ROLE auditor CREATEDB CREATEROLE", subject: "role auditor", remedy: "NOCREATEDB NOCREATEROLE",
-      isProblem: false),
-    Breakage(
-      change: "ALTER DATABASE {database} CONNECTION LIMIT 3", subject: "database.url",
-      remedy: "ALTER DATABASE {database} CONNECTION LIMIT -1"),
-    Breakage(
-      change: "REVOKE CONNECT ON DATABASE {database} FROM PUBLIC", subject: "database.url",
-      remedy: "check database.url or libpq's PG* variables"),
-    Breakage(
-      change: "REVOKE USAGE ON ALL SEQUENCES IN SCHEMA night_audit FROM auditor", subject: "night_audit.",
-      remedy: "the right USAGE is missing"),
-    Breakage(
-      change: "REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA night_audit FROM auditor", subject: "night_audit.",
-      remedy: "may not be called; run: GRANT EXECUTE ON FUNCTION night_audit.append_trail("),
-    Breakage(
-      change: """
-        CREATE FUNCTION night_audit.twist() RETURNS void LANGUAGE sql AS 'SELECT';
-        REVOKE ALL ON FUNCTION night_audit.twist() FROM PUBLIC
-        """, subject: "function night_audit.twist()", remedy: "DROP ROUTINE night_audit.twist()"),
-    Breakage(
-      change: "GRANT EXECUTE ON FUNCTION night_audit.record_run() TO auditor",
-      subject: "function night_audit.record_run()",
-      remedy: "auditor may make triggers of other tables run it"),
-    Breakage(
-      change: "GRANT UPDATE ON night_audit.evidence TO auditor", subject: "schema night_audit",
-      remedy: "REVOKE UPDATE, DELETE, TRUNCATE ON night_audit.evidence FROM auditor", isProblem: false),
-    Breakage(
-      change: "GRANT INSERT ON night_audit.trail TO auditor", subject: "schema night_audit",
-      remedy: "REVOKE INSERT, UPDATE, DELETE, TRUNCATE ON night_audit.trail FROM auditor", isProblem: false),
-    Breakage(
-      change: "ALTER ROLE auditor NOLOGIN", subject: "database.url",
-      remedy: "check database.url or libpq's PG* variables"),
+    .warning(
+      "last complete night", "there was none yet, with nights of 2 days",
+      """
+      INSERT INTO night_audit.runs (run_id, command, as_of, period_since, period_until, time_zone, configuration,
+      is_nightly, host, version, publication) SELECT gen_random_uuid(), 'run', now(), day, day, 'UTC', '', true, 'h',
+      '1', publication FROM (VALUES (current_date - 2, 'held'), (current_date - 2, NULL), (current_date - 1, 'held'),
+      (current_date, 'forgotten')) nights (day, publication)
+      """),
+    .warning("role auditor", "NOCREATEDB NOCREATEROLE", "ALTER ROLE auditor CREATEDB CREATEROLE"),
+    .problem(
+      "database.url", "ALTER DATABASE {database} CONNECTION LIMIT -1", "ALTER DATABASE {database} CONNECTION LIMIT 3"),
+    .problem(
+      "database.url", "check database.url or libpq's PG* variables", "REVOKE CONNECT ON DATABASE {database} FROM PUBLIC"
+    ),
+    .problem(
+      "night_audit.", "the right USAGE is missing", "REVOKE USAGE ON ALL SEQUENCES IN SCHEMA night_audit FROM auditor"),
+    .problem(
+      "night_audit.", "may not be called; run: GRANT EXECUTE ON FUNCTION night_audit.append_trail(",
+      "REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA night_audit FROM auditor"),
+    .problem(
+      "function night_audit.twist()", "DROP ROUTINE night_audit.twist()",
+      """
+      CREATE FUNCTION night_audit.twist() RETURNS void LANGUAGE sql AS 'SELECT'; REVOKE ALL ON FUNCTION
+      night_audit.twist() FROM PUBLIC
+      """),
+    .problem(
+      "function night_audit.record_run()", "auditor may make triggers of other tables run it",
+      "GRANT EXECUTE ON FUNCTION night_audit.record_run() TO auditor"),
+    .warning(
+      "schema night_audit", "REVOKE UPDATE, DELETE, TRUNCATE ON night_audit.evidence FROM auditor",
+      "GRANT UPDATE ON night_audit.evidence TO auditor"),
+    .warning(
+      "schema night_audit", "REVOKE INSERT, UPDATE, DELETE, TRUNCATE ON night_audit.trail FROM auditor",
+      "GRANT INSERT ON night_audit.trail TO auditor"),
+    .problem("database.url", "check database.url or libpq's PG* variables", "ALTER ROLE auditor NOLOGIN"),
   ]
 
   private static let hundred = """
@@ -329,171 +301,159 @@ struct DoctorTests {
     SELECT 'old' || n, 'old' || n, 'app', 'rubbish', 'verified', now() - interval '200 days' FROM generate_series(1, 900) n;
     """
 
-  static let mistakes = [
-    Breakage(
-      change: "UPDATE sales.deliveries SET user_id = 'U' || user_id", subject: "sales.deliveries.user_id",
-      remedy:
-        "100 of 100 deliveries have another user than their order (a night would be held, each would be wrong_user)"
-    ),
-    Breakage(
-      change: "UPDATE sales.deliveries SET user_id = 'U' || user_id WHERE right(order_id, 1) IN ('1', '2')",
-      subject: "sales.deliveries.user_id", remedy: "20 of 100 deliveries have another user", isProblem: false),
-    Breakage(
-      change: "UPDATE sales.deliveries SET quantity = 80", subject: "sales.deliveries.quantity",
-      remedy:
-        "more units in deliveries than in orders (a night would be held, each would be delivered_twice); count the same units"
-    ),
-    Breakage(
-      change: "UPDATE sales.orders SET quantity = 80", subject: "sales.deliveries.quantity",
-      remedy: "fewer units in deliveries than in orders (a night would be held, each would be partly_delivered)"),
-    Breakage(
-      change: "UPDATE sales.deliveries SET product_id = upper(product_id)", subject: "sales.deliveries.product_id",
-      remedy: "100 of 100 deliveries have another product than their order; select Apple's product identifier"),
-    Breakage(
-      change: "UPDATE sales.deliveries SET product_id = upper(product_id) WHERE right(order_id, 1) IN ('1', '2')",
-      subject: "sales.deliveries.product_id", remedy: "20 of 100 deliveries have another product", isProblem: false),
-    Breakage(
-      change: """
-        INSERT INTO sales.deliveries (delivery_id, order_id, user_id, product_id, quantity, delivered_at)
-          SELECT 'e' || order_id, order_id, user_id, product_id, quantity, delivered_at FROM sales.deliveries
-        """, subject: "sales.deliveries.quantity",
-      remedy: "100 of 100 delivered orders have more units in deliveries than in orders (a night would be held"),
-    Breakage(
-      change: "UPDATE sales.deliveries SET revoked_at = delivered_at + interval '30 days'",
-      subject: "sales.deliveries.revoked_at",
-      remedy: """
-        75 of 75 verified orders, of products that are no subscriptions, have only deliveries that were taken back (a night \
-        would be held, each would be paid_not_delivered)
-        """),
-    Breakage(
-      change: """
-        INSERT INTO sales.deliveries (delivery_id, order_id, user_id, product_id, quantity, delivered_at)
-        SELECT 'g' || n, 'GPA.' || n, 'u1', 'gems', 1, now() FROM generate_series(1, 24) n
-        """, subject: "sales.deliveries.order_id", remedy: "24 of 124 deliveries have no order here (each would be",
-      isProblem: false),
-    Breakage(
-      change: "UPDATE sales.deliveries SET order_id = 'x' || order_id", subject: "sales.deliveries.order_id",
-      remedy: "100 of 100 deliveries have no order here (a night would be held, each would be orphan_delivery)"),
-    Breakage(
-      change: "DELETE FROM sales.deliveries WHERE product_id = 'gold.monthly'",
-      subject: "sales.deliveries", remedy: "25 of 100 orders are verified and have no delivery (a night would be held"),
-    Breakage(
-      change: """
-        UPDATE sales.orders SET product_id = 'season.pass' WHERE order_id IN (SELECT 'o' || n FROM generate_series(1, 20) n);
-        DELETE FROM sales.deliveries WHERE order_id IN (SELECT 'o' || n FROM generate_series(1, 20) n)
-        """, subject: "sales.deliveries of season.pass", remedy: "20 of 20 verified orders of this product",
-      isProblem: false),
-    Breakage(
-      change: "UPDATE sales.orders SET created_at = created_at + interval '1 hour'",
-      subject: "sales.orders.verified_at",
-      remedy: "100 of 100 orders were verified before they were created; if one of the two columns is read in a wrong",
-      isProblem: false),
-    Breakage(
-      change: "UPDATE sales.orders SET created_at = created_at - interval '1 hour'",
-      subject: "sales.deliveries.delivered_at", remedy: "half an hour later", isProblem: false),
-    Breakage(
-      change: "UPDATE sales.deliveries SET user_id = 'U' || user_id, delivery_id = delivery_id || '-7'",
-      subject: "sales.deliveries.user_id", remedy: "100 of 100 deliveries have another user"),
-    Breakage(
-      change: """
-        INSERT INTO sales.orders (order_id, user_id, product_id, quantity, amount, currency, status, created_at, updated_at)
-          SELECT 'f' || n, 'u1', 'gems', 1, 4.99, 'USD', 'failed', now(), now() FROM generate_series(1, 80) n;
-        DELETE FROM sales.deliveries WHERE product_id = 'gold.monthly'
-        """,
-      subject: "sales.deliveries of gold.monthly", remedy: "25 of 25 verified orders of this product", isProblem: false),
-    Breakage(
-      change: """
-        INSERT INTO sales.orders (order_id, user_id, product_id, quantity, amount, currency, status, created_at, updated_at)
-          SELECT 'f' || n, 'u1', 'gems', 1, 4.99, 'USD', 'failed', now(), now() FROM generate_series(1, 80) n;
-        UPDATE sales.deliveries SET user_id = 'U' || user_id WHERE order_id IN (SELECT 'o' || n FROM generate_series(1, 36) n)
-        """,
-      subject: "sales.deliveries.user_id", remedy: "36 of 100 deliveries have another user", isProblem: false),
-    Breakage(
-      change:
-        "UPDATE sales.deliveries SET revoked_at = delivered_at - interval '1 hour' WHERE right(order_id, 1) IN ('1', '2')",
-      subject: "sales.deliveries.revoked_at", remedy: "deliveries were taken back before they were made",
-      isProblem: false),
-    Breakage(
-      change: "UPDATE sales.deliveries SET revoked_at = delivered_at + interval '1 hour'",
-      subject: "sales.deliveries.revoked_at",
-      remedy: "taken back within a day (a night would be held, each would be paid_not_delivered)"),
-    Breakage(
-      change: "UPDATE sales.orders SET status = 'refunded'", subject: "sales.orders.status",
-      remedy: "100 of 100 orders are refunded (a night would be held, each would be refund_only_here)"),
-    Breakage(
-      change: "UPDATE sales.orders SET updated_at = created_at - interval '1 hour'",
-      subject: "sales.orders.updated_at", remedy: "orders were changed before they were created", isProblem: false),
-    Breakage(
-      change: "UPDATE sales.receipts SET received_at = received_at - interval '1 hour'",
-      subject: "sales.receipts.received_at", remedy: "100 of 100 orders have a receipt that is earlier than the order",
-      isProblem: false),
-    Breakage(
-      change: "UPDATE sales.receipts SET received_at = received_at + interval '1 hour'",
-      subject: "sales.receipts.received_at", remedy: "100 of 100 orders have no receipt within half an hour",
-      isProblem: false),
-    Breakage(
-      change: "UPDATE sales.receipts SET checked_at = received_at - interval '1 hour'",
-      subject: "sales.receipts.checked_at", remedy: "checked before they were received", isProblem: false),
-    Breakage(
-      change: "UPDATE sales.receipts SET order_id = 'x' || order_id", subject: "sales.receipts.order_id",
-      remedy:
-        "100 of 100 verified orders have no receipt, no transaction ID and no account token (a night would be held"),
-    Breakage(
-      change:
-        "UPDATE sales.receipts SET order_id = 'x' || order_id; UPDATE sales.orders SET transaction_id = '2' || substr(order_id, 2)",
-      subject: "sales.receipts.order_id", remedy: "orders of receipts are not in orders", isProblem: false),
-    Breakage(
-      change: "UPDATE sales.orders SET created_at = created_at + interval '1 year'", subject: "sales.orders.created_at",
-      remedy: "100 of 100 orders are in the future"),
-    Breakage(
-      change: "UPDATE sales.deliveries SET quantity = 0 WHERE right(order_id, 1) < '4'", subject: "sales.deliveries",
-      remedy: "rows break the contract (a night would be held, each would be bad_row); correct the view"),
-    Breakage(
-      change: """
-        UPDATE sales.deliveries SET quantity = 0 WHERE right(order_id, 1) < '4';
-        UPDATE sales.deliveries SET user_id = 'U' || user_id
-        """, subject: "sales.deliveries.user_id", remedy: "of 100 deliveries have another user"),
-    Breakage(
-      change: "UPDATE sales.orders SET amount = 499", subject: "sales.orders.amount",
-      remedy: "looks like cents: 100 of 100 amounts are whole numbers such as 499 "),
-    Breakage(
-      change: "UPDATE sales.orders SET amount = 4990", subject: "sales.orders.amount",
-      remedy:
-        "such as 4990 (a night would be held, each would be amount_mismatch); write amount / 1000.0 in the view"),
-    Breakage(
-      change: "UPDATE sales.orders SET amount = 4990000", subject: "sales.orders.amount",
-      remedy:
-        "such as 4990000 (a night would be held, each would be amount_mismatch); write amount / 1000000.0 in the view"),
-    Breakage(
-      change: "UPDATE sales.orders SET amount = 0", subject: "sales.orders.amount",
-      remedy: "100 of 100 orders with a transaction ID or a receipt have the amount 0; select the total"),
-    Breakage(
-      change: "\(reported("4.990")) UPDATE sales.orders SET amount = 9.99", subject: "sales.orders.amount",
-      remedy: "100 of 100 transactions that Apple reported have another price than their order (a night would be held"),
-    Breakage(
-      change: "UPDATE sales.receipts SET user_id = 'app'", subject: "sales.receipts.user_id",
-      remedy: "100 of 100 orders have receipts of another user; select the same kind of user id", isProblem: false),
-    Breakage(
-      change: scatteredAmounts, subject: "sales.orders.amount",
-      remedy: "of their product: they are of other orders, or in another currency than stated; select the total"),
-    Breakage(
-      change: """
-        \(old) UPDATE sales.orders SET user_id = 'u1' WHERE order_id NOT LIKE 'old%';
-        UPDATE sales.deliveries SET user_id = 'u1'
-        """,
-      subject: "sales.orders.user_id", remedy: "is the same in all orders"),
-    Breakage(
-      change: """
-        \(old) UPDATE sales.orders SET app_account_token = CASE WHEN order_id LIKE 'old%' THEN gen_random_uuid()::text
-          ELSE '00000000-0000-4000-8000-000000000001' END
-        """, subject: "sales.orders.app_account_token", remedy: "is the same in the orders of different users"),
-    Breakage(
-      change: "UPDATE sales.orders SET user_id = 'u1'; UPDATE sales.deliveries SET user_id = 'u1'",
-      subject: "sales.orders.user_id", remedy: "is the same in all orders; select the column of the buyer"),
-    Breakage(
-      change: "UPDATE sales.orders SET app_account_token = '00000000-0000-4000-8000-000000000001'",
-      subject: "sales.orders.app_account_token",
-      remedy: "is the same in the orders of different users; select the UUID that the app gives to StoreKit"),
+  static let mistakes: [Breakage] = [
+    .problem(
+      "sales.deliveries.user_id",
+      "100 of 100 deliveries have another user than their order (a night would be held, each would be wrong_user)",
+      "UPDATE deliveries SET user_id = 'U' || user_id"),
+    .warning(
+      "sales.deliveries.user_id", "20 of 100 deliveries have another user",
+      "UPDATE deliveries SET user_id = 'U' || user_id WHERE right(order_id, 1) IN ('1', '2')"),
+    .problem(
+      "sales.deliveries.quantity",
+      "more units in deliveries than in orders (a night would be held, each would be delivered_twice); count the same units",
+      "UPDATE deliveries SET quantity = 80"),
+    .problem(
+      "sales.deliveries.quantity",
+      "fewer units in deliveries than in orders (a night would be held, each would be partly_delivered)",
+      "UPDATE orders SET quantity = 80"),
+    .problem(
+      "sales.deliveries.product_id",
+      "100 of 100 deliveries have another product than their order; select Apple's product identifier",
+      "UPDATE deliveries SET product_id = upper(product_id)"),
+    .warning(
+      "sales.deliveries.product_id", "20 of 100 deliveries have another product",
+      "UPDATE deliveries SET product_id = upper(product_id) WHERE right(order_id, 1) IN ('1', '2')"),
+    .problem(
+      "sales.deliveries.quantity",
+      "100 of 100 delivered orders have more units in deliveries than in orders (a night would be held",
+      "\(deliveries) SELECT 'e' || order_id, order_id, user_id, product_id, quantity, delivered_at FROM deliveries"),
+    .problem(
+      "sales.deliveries.revoked_at",
+      """
+      75 of 75 verified orders, of products that are no subscriptions, have only deliveries that were taken back (a night \
+      would be held, each would be paid_not_delivered)
+      """, "UPDATE deliveries SET revoked_at = delivered_at + interval '30 days'"),
+    .warning(
+      "sales.deliveries.order_id", "24 of 124 deliveries have no order here (each would be",
+      "\(deliveries) SELECT 'g' || n, 'GPA.' || n, 'u1', 'gems', 1, now() FROM generate_series(1, 24) n"),
+    .problem(
+      "sales.deliveries.order_id",
+      "100 of 100 deliveries have no order here (a night would be held, each would be orphan_delivery)",
+      "UPDATE deliveries SET order_id = 'x' || order_id"),
+    .problem(
+      "sales.deliveries", "25 of 100 orders are verified and have no delivery (a night would be held",
+      "DELETE FROM deliveries WHERE product_id = 'gold.monthly'"),
+    .warning(
+      "sales.deliveries of season.pass", "20 of 20 verified orders of this product",
+      """
+      UPDATE orders SET product_id = 'season.pass' WHERE order_id IN (SELECT 'o' || n FROM generate_series(1, 20) n);
+      DELETE FROM deliveries WHERE order_id IN (SELECT 'o' || n FROM generate_series(1, 20) n)
+      """),
+    .warning(
+      "sales.orders.verified_at",
+      "100 of 100 orders were verified before they were created; if one of the two columns is read in a wrong",
+      "UPDATE orders SET created_at = created_at + interval '1 hour'"),
+    .warning(
+      "sales.deliveries.delivered_at", "half an hour later",
+      "UPDATE orders SET created_at = created_at - interval '1 hour'"),
+    .problem(
+      "sales.deliveries.user_id", "100 of 100 deliveries have another user",
+      "UPDATE deliveries SET user_id = 'U' || user_id, delivery_id = delivery_id || '-7'"),
+    .warning(
+      "sales.deliveries of gold.monthly", "25 of 25 verified orders of this product",
+      """
+      \(orders) SELECT 'f' || n, 'u1', 'gems', 1, 4.99, 'USD', 'failed', now(), now() FROM generate_series(1, 80) n;
+      DELETE FROM deliveries WHERE product_id = 'gold.monthly'
+      """),
+    .warning(
+      "sales.deliveries.user_id", "36 of 100 deliveries have another user",
+      """
+      \(orders) SELECT 'f' || n, 'u1', 'gems', 1, 4.99, 'USD', 'failed', now(), now() FROM generate_series(1, 80) n;
+      UPDATE deliveries SET user_id = 'U' || user_id WHERE order_id IN (SELECT 'o' || n FROM generate_series(1, 36) n)
+      """),
+    .warning(
+      "sales.deliveries.revoked_at", "deliveries were taken back before they were made",
+      "UPDATE deliveries SET revoked_at = delivered_at - interval '1 hour' WHERE right(order_id, 1) IN ('1', '2')"),
+    .problem(
+      "sales.deliveries.revoked_at",
+      "taken back within a day (a night would be held, each would be paid_not_delivered)",
+      "UPDATE deliveries SET revoked_at = delivered_at + interval '1 hour'"),
+    .problem(
+      "sales.orders.status", "100 of 100 orders are refunded (a night would be held, each would be refund_only_here)",
+      "UPDATE orders SET status = 'refunded'"),
+    .warning(
+      "sales.orders.updated_at", "orders were changed before they were created",
+      "UPDATE orders SET updated_at = created_at - interval '1 hour'"),
+    .warning(
+      "sales.receipts.received_at", "100 of 100 orders have a receipt that is earlier than the order",
+      "UPDATE receipts SET received_at = received_at - interval '1 hour'"),
+    .warning(
+      "sales.receipts.received_at", "100 of 100 orders have no receipt within half an hour",
+      "UPDATE receipts SET received_at = received_at + interval '1 hour'"),
+    .warning(
+      "sales.receipts.checked_at", "checked before they were received",
+      "UPDATE receipts SET checked_at = received_at - interval '1 hour'"),
+    .problem(
+      "sales.receipts.order_id",
+      "100 of 100 verified orders have no receipt, no transaction ID and no account token (a night would be held",
+      "UPDATE receipts SET order_id = 'x' || order_id"),
+    .warning(
+      "sales.receipts.order_id", "orders of receipts are not in orders",
+      "UPDATE receipts SET order_id = 'x' || order_id; UPDATE orders SET transaction_id = '2' || substr(order_id, 2)"),
+    .problem(
+      "sales.orders.created_at", "100 of 100 orders are in the future",
+      "UPDATE orders SET created_at = created_at + interval '1 year'"),
+    .problem(
+      "sales.deliveries", "rows break the contract (a night would be held, each would be bad_row); correct the view",
+      "UPDATE deliveries SET quantity = 0 WHERE right(order_id, 1) < '4'"),
+    .problem(
+      "sales.deliveries.user_id", "of 100 deliveries have another user",
+      """
+      UPDATE deliveries SET quantity = 0 WHERE right(order_id, 1) < '4'; UPDATE deliveries SET user_id = 'U' ||
+      user_id
+      """),
+    .problem(
+      "sales.orders.amount", "looks like cents: 100 of 100 amounts are whole numbers such as 499 ",
+      "UPDATE orders SET amount = 499"),
+    .problem(
+      "sales.orders.amount",
+      "such as 4990 (a night would be held, each would be amount_mismatch); write amount / 1000.0 in the view",
+      "UPDATE orders SET amount = 4990"),
+    .problem(
+      "sales.orders.amount",
+      "such as 4990000 (a night would be held, each would be amount_mismatch); write amount / 1000000.0 in the view",
+      "UPDATE orders SET amount = 4990000"),
+    .problem(
+      "sales.orders.amount", "100 of 100 orders with a transaction ID or a receipt have the amount 0; select the total",
+      "UPDATE orders SET amount = 0"),
+    .problem(
+      "sales.orders.amount",
+      "100 of 100 transactions that Apple reported have another price than their order (a night would be held",
+      "\(reported("4.990")) UPDATE orders SET amount = 9.99"),
+    .warning(
+      "sales.receipts.user_id", "100 of 100 orders have receipts of another user; select the same kind of user id",
+      "UPDATE receipts SET user_id = 'app'"),
+    .problem(
+      "sales.orders.amount",
+      "of their product: they are of other orders, or in another currency than stated; select the total",
+      scatteredAmounts),
+    .problem(
+      "sales.orders.user_id", "is the same in all orders",
+      "\(old) UPDATE orders SET user_id = 'u1' WHERE order_id NOT LIKE 'old%'; UPDATE deliveries SET user_id = 'u1'"),
+    .problem(
+      "sales.orders.app_account_token", "is the same in the orders of different users",
+      """
+      \(old) UPDATE orders SET app_account_token = CASE WHEN order_id LIKE 'old%' THEN gen_random_uuid()::text ELSE
+      '00000000-0000-4000-8000-000000000001' END
+      """),
+    .problem(
+      "sales.orders.user_id", "is the same in all orders; select the column of the buyer",
+      "UPDATE orders SET user_id = 'u1'; UPDATE deliveries SET user_id = 'u1'"),
+    .problem(
+      "sales.orders.app_account_token",
+      "is the same in the orders of different users; select the UUID that the app gives to StoreKit",
+      "UPDATE orders SET app_account_token = '00000000-0000-4000-8000-000000000001'"),
   ]
 
   @Test("a mistake in many rows is reported with examples, and is a problem if it holds a night", arguments: mistakes)

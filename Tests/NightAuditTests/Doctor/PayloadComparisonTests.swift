@@ -15,8 +15,15 @@ import Testing
     var subject: String
     var words: String
     var isProblem = true
-    var changeOrder: @Sendable (inout Order) -> Void = { _ in }
-    var changeFact: @Sendable (inout TransactionFact) -> Void = { _ in }
+    var change: @Sendable (inout Order, inout TransactionFact) -> Void
+
+    init(
+      _ name: String, _ subject: String, _ words: String, isProblem: Bool = true,
+      _ change: @escaping @Sendable (inout Order, inout TransactionFact) -> Void
+    ) {
+      (testDescription, self.subject, self.words, self.isProblem) = (name, subject, words, isProblem)
+      self.change = change
+    }
   }
 
   /// - Parameter listed: false for signed transactions; true for app receipts, which list another purchase too.
@@ -35,27 +42,18 @@ import Testing
       var fact = TransactionFact(
         environment: .production, transactionId: "\(number)", productId: "gems", channel: .offline, signedDate: Self.now
       )
-      fact.bundleId = "com.example.game"
-      fact.quantity = 1
-      fact.purchaseDate = Self.now + .seconds(3)
-      if listed {
-        mistake?.changeOrder(&order)
-        mistake?.changeFact(&fact)
-        var earlier = fact
-        (earlier.transactionId, earlier.purchaseDate) = ("\(1_000 + number)", Self.now - .days(40))
-        var other = earlier
-        (other.transactionId, other.productId) = ("\(2_000 + number)", "tools")
-        comparison.add([other, earlier, fact], order)
-        continue
+      (fact.bundleId, fact.quantity, fact.purchaseDate) = ("com.example.game", 1, Self.now + .seconds(3))
+      if !listed {
+        fact.appAccountToken = .stated(Self.token(number))
+        (fact.priceMilliunits, fact.currency, fact.isRenewal) = (4_990, "USD", false)
+        fact.revocation = .stated(nil)
       }
-      fact.appAccountToken = .stated(Self.token(number))
-      fact.priceMilliunits = 4_990
-      fact.currency = "USD"
-      fact.revocation = .stated(nil)
-      fact.isRenewal = false
-      mistake?.changeOrder(&order)
-      mistake?.changeFact(&fact)
-      comparison.add(fact, order)
+      mistake?.change(&order, &fact)
+      var (earlier, other) = (fact, fact)
+      (earlier.transactionId, earlier.purchaseDate) = ("\(1_000 + number)", Self.now - .days(40))
+      (other.transactionId, other.purchaseDate) = ("\(2_000 + number)", Self.now - .days(40))
+      other.productId = "tools"
+      if listed { comparison.add([other, earlier, fact], order) } else { comparison.add(fact, order) }
     }
     return comparison.diagnoses
   }
@@ -64,52 +62,50 @@ import Testing
 
   static let mistakes = [
     Mistake(
-      testDescription: "another app", subject: "sales.receipts.payload",
-      words: "belong to no configured app (a night would be held, each would be wrong_bundle)",
-      changeFact: { $0.bundleId = "com.example.other" }),
+      "another app", "sales.receipts.payload",
+      "belong to no configured app (a night would be held, each would be wrong_bundle)"
+    ) { _, fact in fact.bundleId = "com.example.other" },
     Mistake(
-      testDescription: "the other configured app", subject: "sales.orders.bundle_id",
-      words: "order o1: com.example.game, transaction 1 com.example.quiz",
-      changeFact: { $0.bundleId = "com.example.quiz" }),
+      "the other configured app", "sales.orders.bundle_id", "order o1: com.example.game, transaction 1 com.example.quiz"
+    ) { _, fact in fact.bundleId = "com.example.quiz" },
+    Mistake("another ID", "sales.orders.transaction_id", "each would be transaction_id_mismatch") { order, _ in
+      order.transactionId = "4711"
+    },
     Mistake(
-      testDescription: "another ID", subject: "sales.orders.transaction_id",
-      words: "each would be transaction_id_mismatch", changeOrder: { $0.transactionId = "4711" }),
+      "one account token", "sales.orders.app_account_token",
+      "have another account token than their order (a night would be held, each would be wrong_user)"
+    ) { order, _ in order.appAccountToken = token(0) },
+    Mistake("another quantity", "sales.orders.quantity", "each would be quantity_mismatch") { order, _ in
+      order.quantity = 80
+    },
+    Mistake("another currency", "sales.orders.currency", "each would be currency_mismatch") { _, fact in
+      fact.currency = "KWD"
+    },
+    Mistake("the full price in place of an offer's price", "sales.orders.amount", "order o1: 4.99 USD, Apple 0.000 USD")
+    { _, fact in (fact.priceMilliunits, fact.hasOffer) = (0, true) },
+    Mistake("cancelled orders that are paid", "sales.orders.status", "each would be cancelled_but_paid") { order, _ in
+      order.status = .cancelled
+    },
     Mistake(
-      testDescription: "one account token", subject: "sales.orders.app_account_token",
-      words: "have another account token than their order (a night would be held, each would be wrong_user)",
-      changeOrder: { $0.appAccountToken = token(0) }),
+      "the day of an import in place of the order's", "sales.orders.created_at", "each would be purchase_predates_order"
+    ) { order, _ in order.createdAt = order.createdAt + .days(31) },
     Mistake(
-      testDescription: "another quantity", subject: "sales.orders.quantity", words: "each would be quantity_mismatch",
-      changeOrder: { $0.quantity = 80 }),
+      "the day of a migration in place of the order's", "sales.orders.created_at",
+      "are more than three days older than their order"
+    ) { order, _ in order.createdAt = order.createdAt + .days(4) },
     Mistake(
-      testDescription: "another currency", subject: "sales.orders.currency", words: "each would be currency_mismatch",
-      changeFact: { $0.currency = "KWD" }),
-    Mistake(
-      testDescription: "the full price in place of an offer's price", subject: "sales.orders.amount",
-      words: "order o1: 4.99 USD, Apple 0.000 USD",
-      changeFact: { ($0.priceMilliunits, $0.hasOffer) = (0, true) }),
-    Mistake(
-      testDescription: "cancelled orders that are paid", subject: "sales.orders.status",
-      words: "each would be cancelled_but_paid", changeOrder: { $0.status = .cancelled }),
-    Mistake(
-      testDescription: "the day of an import in place of the order's", subject: "sales.orders.created_at",
-      words: "each would be purchase_predates_order", changeOrder: { $0.createdAt = $0.createdAt + .days(31) }),
-    Mistake(
-      testDescription: "the day of a migration in place of the order's", subject: "sales.orders.created_at",
-      words: "are more than three days older than their order", changeOrder: { $0.createdAt = $0.createdAt + .days(4) }),
-    Mistake(
-      testDescription: "the day of a registration in place of the order's", subject: "sales.orders.created_at",
-      words: "are more than three days later than their order", changeOrder: { $0.createdAt = $0.createdAt - .days(4) }),
-    Mistake(
-      testDescription: "another product", subject: "sales.orders.product_id", words: "each would be product_mismatch",
-      changeOrder: { $0.productId = "GEMS" }),
-    Mistake(
-      testDescription: "another price", subject: "sales.orders.amount", words: "order o1: 499.00 USD, Apple 4.990 USD",
-      changeOrder: { $0.amount = Money(minorUnits: 49_900, currency: $0.amount.currency) }),
-    Mistake(
-      testDescription: "another time zone", subject: "sales.orders.created_at", words: "wrong time zone",
-      isProblem: false,
-      changeOrder: { $0.createdAt = $0.createdAt + .hours(1) }),
+      "the day of a registration in place of the order's", "sales.orders.created_at",
+      "are more than three days later than their order"
+    ) { order, _ in order.createdAt = order.createdAt - .days(4) },
+    Mistake("another product", "sales.orders.product_id", "each would be product_mismatch") { order, _ in
+      order.productId = "GEMS"
+    },
+    Mistake("another price", "sales.orders.amount", "order o1: 499.00 USD, Apple 4.990 USD") { order, _ in
+      order.amount = Money(minorUnits: 49_900, currency: order.amount.currency)
+    },
+    Mistake("another time zone", "sales.orders.created_at", "wrong time zone", isProblem: false) { order, _ in
+      order.createdAt = order.createdAt + .hours(1)
+    },
   ]
 
   @Test("a mistake in all rows is reported with three examples", arguments: mistakes)
@@ -129,8 +125,7 @@ import Testing
     ].contains($0.subject)
   }
 
-  @Test(
-    "a mistake in all rows is reported from app receipts with other purchases, too", arguments: shownByAppReceipts)
+  @Test("a mistake in all rows is reported from app receipts with other purchases, too", arguments: shownByAppReceipts)
   func foundInAppReceipts(_ mistake: Mistake) throws {
     let found = try diagnoses(mistake, listed: true)
     let only = try #require(found.first)
@@ -154,14 +149,10 @@ import Testing
 
   @Test("correct orders, mistakes in few rows and sandbox transactions are not reported")
   func sound() throws {
-    #expect(try diagnoses(nil).isEmpty)
-    #expect(try diagnoses(nil, listed: true).isEmpty)
+    #expect(try diagnoses(nil).isEmpty && diagnoses(nil, listed: true).isEmpty)
     #expect(try diagnoses(Self.mistakes[0], rows: 19).isEmpty)
     var sandbox = Self.mistakes[0]
-    sandbox.changeFact = {
-      $0.bundleId = "com.example.other"
-      $0.environment = .sandbox
-    }
+    sandbox.change = { _, fact in (fact.bundleId, fact.environment) = ("com.example.other", .sandbox) }
     #expect(try diagnoses(sandbox).isEmpty)
   }
 }

@@ -39,9 +39,7 @@ import Testing
     for (digits, expected) in [
       ("aaaa", "night again signed: again"), ("bbbb", "user signed: user"), ("cccc", "month signed: month"),
       ("dddd", "old signed: old"),
-    ] {
-      #expect(told(WorkbookOrigin.Traits(digits: digits, day: "2026-11-19"), among: runs) == expected)
-    }
+    ] { #expect(told(WorkbookOrigin.Traits(digits: digits, day: "2026-11-19"), among: runs) == expected) }
     // A workbook without its first sheet has only an as-of, which identifies no report to sign.
     #expect(told(WorkbookOrigin.Traits(), among: runs) == "night user month again old signed: nobody's")
     #expect(told(WorkbookOrigin.Traits(digits: "dddd", day: "2026-11-18"), among: runs) == "signed: nobody's")
