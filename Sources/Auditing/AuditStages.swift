@@ -63,7 +63,17 @@ struct AuditStages {
     func orders(of part: Int) throws -> GroupReading { try GroupReading(groups[part], gatheredTransactions[part]) }
 
     let matched = try match(contests, orders)
-    let boughtTwice = try boughtTwice(matched, open: open, orders)
+    var boughtTwice: [Identifier: Finding] = [:]
+    if plan.rules.catalogue != nil || questions.hasSharedSubscriptions {
+      let periods = exchange(from: partition.orders, to: .none)
+      boughtTwice = try comparedPurchases(matched, open: open, orders, into: periods)
+      let neighbors = exchange(from: .none, to: partition.orders)
+      try readers[0].compareOwners(ofPeriods: try periods.gathered()[0], into: neighbors.outlet(0))
+      for (part, neighbors) in try neighbors.gathered().enumerated() {
+        gatheredTransactions[part].reopen()
+        try gatheredTransactions[part].absorb(neighbors)
+      }
+    }
     let marks = try repeated()
     func judge(_ part: Int, with reader: AuditPass, again: SpillSorter?) throws {
       try reader.judge(orders(of: part), matched[part], repeated: marks, boughtTwice, open: open, again: again)
@@ -99,14 +109,15 @@ struct AuditStages {
     return try matched.gathered()
   }
 
-  /// Findings about non-consumables bought twice by one person, by order. Shops without a catalogue have none.
-  private func boughtTwice(
-    _ matched: [SpillSorter], open: PeopleWithOpenReceipts, _ orders: (Int) throws -> GroupReading
+  /// Findings about non-consumables bought twice by one person, by order. `periods` gets the owned periods of shared
+  /// subscriptions.
+  private func comparedPurchases(
+    _ matched: [SpillSorter], open: PeopleWithOpenReceipts, _ orders: (Int) throws -> GroupReading,
+    into periods: Exchange
   ) throws -> [Identifier: Finding] {
-    guard plan.rules.catalogue != nil else { return [:] }
     var repeated = RepeatedPurchases(rules: plan.rules)
     let purchases = try inParallel(partition.orders.count) {
-      try readers[$0].nonConsumablePurchases(orders($0), matched[$0], open: open)
+      try readers[$0].comparedPurchases(orders($0), matched[$0], open: open, into: periods.outlet($0))
     }
     for part in purchases { repeated.join(part) }
     return Dictionary(repeated.findings().map { ($0.orderId ?? "", $0) }) { first, _ in first }

@@ -228,6 +228,11 @@ public final class SpillSorter {
     }
   }
 
+  /// Allows further records after some were read. The next reading starts with the first record.
+  public func reopen() {
+    (position, isTaken, isSorted, newestKey) = (0, false, false, nil)
+  }
+
   public func restart() throws(Failure) {
     (position, isTaken) = (0, false)
     if isSorted, !runs.isEmpty { queue = try rewind(runs.indices) }

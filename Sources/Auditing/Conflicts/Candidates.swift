@@ -6,8 +6,6 @@ import Reconciliation
 struct Candidates {
   /// Orders that could own it, by ID. With one order it is uncontested, with none it cannot be claimed.
   private(set) var claimants: [Identifier] = []
-  /// The claimants of a subscription's period that ordered its product.
-  private(set) var periodClaims: [PeriodClaim] = []
   /// Orders that cannot own it but have a proof about it that affects them, by ID.
   private(set) var affectedOrders: [Identifier] = []
   /// Claimants without an account token, or with another than the transaction's, with their users.
@@ -146,9 +144,6 @@ struct Candidates {
     guard reference.isNamed || isContained else { return }
     userId = order.userId
     claimants = [order.orderId]
-    addPeriodClaim(
-      on: record, product: order.productId, orderId: order.orderId, userId: order.userId, createdAt: order.createdAt,
-      rules)
     if record.hasOtherToken(than: order.appAccountToken) { withOtherToken = [(order.orderId, order.userId)] }
     isWithToken = withOtherToken.isEmpty
     isProvenInWindow =
@@ -194,9 +189,6 @@ struct Candidates {
     func addStatingOrders(before orderId: Identifier?) {
       while let next = further.first, orderId.map({ next.orderId < $0 }) ?? true {
         claimants.append(next.orderId)
-        addPeriodClaim(
-          on: record, product: next.productId, orderId: next.orderId, userId: next.userId, createdAt: next.createdAt,
-          rules)
         if record.hasOtherToken(than: next.appAccountToken) { withOtherToken.append((next.orderId, next.userId)) }
         further.removeFirst()
       }
@@ -207,9 +199,6 @@ struct Candidates {
       // A single order is kept in any case, because leaving it out would save nothing.
       if isAlone || stake.couldClaim(record, rules: rules) {
         claimants.append(orderId)
-        addPeriodClaim(
-          on: record, product: stake.order.productId, orderId: orderId, userId: stake.order.userId,
-          createdAt: stake.order.createdAt, rules)
         isProvenInWindow =
           stake.isProven && !record.hasOtherToken(than: stake.order.appAccountToken)
           && record.isSold(near: stake.order.createdAt, rules: rules)
@@ -222,15 +211,6 @@ struct Candidates {
     }
     addStatingOrders(before: nil)
     if claimants.count != 1 || !statingOrders.isEmpty { isProvenInWindow = false }
-  }
-
-  private mutating func addPeriodClaim(
-    on record: TransactionRecord, product: Identifier, orderId: Identifier, userId: Identifier, createdAt: Instant,
-    _ rules: Rules
-  ) {
-    let claim = PeriodClaim(
-      on: record, product: product, orderId: orderId, userId: userId, createdAt: createdAt, rules: rules)
-    if let claim { periodClaims.append(claim) }
   }
 
   private static func firstUser(_ stakes: [Stake], _ statingOrders: [StatingOrder]) -> Identifier? {

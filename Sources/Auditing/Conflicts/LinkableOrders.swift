@@ -50,7 +50,6 @@ struct LinkableOrders {
       case .token where transaction.isWithToken && first.hasPurchases: continue
       case .token: break
       case .subscription: break
-      case .periods: continue
       }
       let start = kind.orders.partitioningIndex { $0.createdAt >= sold - rules.matchWindow }
       let end = kind.orders.partitioningIndex { $0.createdAt > sold + rules.matchWindow }

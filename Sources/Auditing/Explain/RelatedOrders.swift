@@ -156,7 +156,6 @@ struct RelatedOrders {
         switch link {
         case .token(let token): tokens.insert(Identifier(token))
         case .subscription(let original): originals.insert(original)
-        case .periods: break
         }
       }
     }
@@ -342,7 +341,6 @@ struct RelatedOrders {
     let purchases = Dictionary(grouping: records.values.joined()) { $0.purchaseKey }
     var found: [(transaction: ContestedTransaction, affectedOrders: [Identifier])] = []
     var claimants: [PurchaseKey: Set<Identifier>] = [:]
-    var periodClaims: [Identifier: [PeriodClaim]] = [:]
     let linkable = linkableOrders.mapValues { LinkableOrders($0) }
     for record in records.values.joined() {
       let sharesPurchase = (purchases[record.purchaseKey]?.count ?? 0) > 1
@@ -351,9 +349,6 @@ struct RelatedOrders {
       var contested = ContestedTransaction(record, candidates, sharesPurchase: sharesPurchase)
       for link in candidates.awaitedLinks(record, withoutReceipt: .all) {
         linkable[link]?.link(&contested, by: link, rules: rules)
-      }
-      if let original = record.originalTransactionId {
-        periodClaims[original, default: []] += candidates.periodClaims
       }
       found.append((contested, candidates.affectedOrders))
     }
@@ -384,13 +379,19 @@ struct RelatedOrders {
         result.transactions.take(.transaction(record, isClaimable: false, newestProof: candidates.newestProof))
       }
     }
-    for (subscription, claims) in periodClaims {
-      guard let neighbors = SubscriptionClaims(claims, people: rules.people).neighbors[orderId] else { continue }
-      result.transactions.take(.neighbors(subscription: subscription, neighbors))
-    }
     var decided: OrderClaims?
+    var periods: [OwnedPeriod] = []
     func note(_ owner: Identifier, _ claims: OrderClaims) {
       for record in claims.owned { result.owners[record.key] = owner }
+      guard case .valid(let order) = groups[owner]?.row else { return }
+      periods += claims.owned.compactMap { OwnedPeriod($0, ownedBy: order) }
+    }
+    for (orderId, records) in claimable where !isContestant.contains(orderId) {
+      guard records.contains(where: { $0.productionSubscription != nil }), let group = groups[orderId],
+        case .valid(let order) = group.row
+      else { continue }
+      let facts = OrderFacts(order, group, claimable: records, others: [])
+      note(orderId, Reconciliation.Matching.uncontested(facts.claimant(rules), rules: rules))
     }
     for contestedOrder in isContestant {
       guard let group = groups[contestedOrder] else { continue }
@@ -406,6 +407,10 @@ struct RelatedOrders {
     outcome.forEach(note)
     for transaction in outcome.unclaimed where !transaction.awaitsDetails {
       result.unclaimed[transaction.record.key] = .some(transaction.userId)
+    }
+    for (subscription, periods) in Dictionary(grouping: periods, by: \.subscription) {
+      guard let neighbors = SubscriptionOwners(periods, people: rules.people).neighbors[orderId] else { continue }
+      result.transactions.take(.neighbors(subscription: subscription, neighbors))
     }
     if let claims = decided ?? outcome.claims(of: orderId) {
       result.matched = outcome.matched(orderId, claims)

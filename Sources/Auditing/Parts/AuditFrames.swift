@@ -18,9 +18,11 @@ enum AuditFrame: UInt8, CaseIterable {
   /// A transaction with several possible owners or several IDs of one purchase, by transaction ID.
   case contested
   case contestedOrder
-  /// A transaction that no receipt of an order contains, or an order without its account token, by link.
+  /// A transaction that no receipt of an order contains, an order without its account token, or a question for the
+  /// orders of a subscription; by link.
   case linkQuestion
-  /// An order, by the link that could connect it to a transaction without a receipt.
+  /// An order, by the link that could connect it to a transaction without a receipt, or by the subscription of a period
+  /// that it could own.
   case linkableOrder
   case openPerson
   case matched
@@ -33,6 +35,8 @@ enum AuditFrame: UInt8, CaseIterable {
   case repeatedDelivery
   /// An order that was read again with its deliveries, by order ID.
   case looked
+  /// A period of a subscription, with the order that owns it, by original transaction ID.
+  case ownedPeriod
 
   // Results, which are joined at the end.
   case orderLine = 64

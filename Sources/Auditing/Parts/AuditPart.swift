@@ -23,6 +23,8 @@ package struct AuditPart {
     case contests
     /// Input: groups, order transactions and matching results by order ID; open people.
     case purchases
+    /// Input: owned periods by original transaction ID. Output: order transactions.
+    case subscriptions
     /// Once. Input: purchases.
     case boughtTwice = "bought-twice"
     /// Input: deliveries by order ID. Output: deliveries to be grouped by delivery ID.
@@ -150,9 +152,11 @@ package struct AuditPart {
       let contestedOrders = try pass.contestedOrders(of: batches, among: GroupReading(groups, transactionsByOrder))
       try pass.match(contests, batches, contestedOrders, into: writer.outlet(.matched))
     case .purchases:
-      for paid in try pass.nonConsumablePurchases(orders(), sorter(.matched), open: open).taken {
-        try writer.write(.purchase, paid.orderId) { paid.write(to: &$0) }
-      }
+      let purchases = try pass.comparedPurchases(
+        orders(), sorter(.matched), open: open, into: writer.outlet(.ownedPeriod))
+      for paid in purchases.taken { try writer.write(.purchase, paid.orderId) { paid.write(to: &$0) } }
+    case .subscriptions:
+      try pass.compareOwners(ofPeriods: sorter(.ownedPeriod), into: writer.outlet(.orderTransaction))
     case .boughtTwice:
       var repeated = RepeatedPurchases(rules: context.rules)
       let purchases = sorter(.purchase)
@@ -209,7 +213,7 @@ package struct AuditPart {
       sorter(.reference), withoutReceipt: .all, into: writer.outlet(.orderTransaction))
     try write(reading.contests, &writer)
     try writer.write(.linkQuestion, all: reading.linkQuestions.questions)
-    try writer.write(.linkableOrder, all: reading.linkQuestions.periodClaims)
+    try writer.write(.linkableOrder, all: reading.linkQuestions.periodClaimants)
   }
 
   private func write(_ contests: ConflictGroups, _ writer: inout AuditFrameWriter) throws {

@@ -77,21 +77,33 @@ extension AuditPass {
     }
   }
 
-  func nonConsumablePurchases(
-    _ orders: consuming GroupReading, _ matched: SpillSorter, open: PeopleWithOpenReceipts
+  /// The payments for non-consumable products. `periods` gets the owned periods of shared subscriptions, by original
+  /// transaction ID.
+  func comparedPurchases(
+    _ orders: consuming GroupReading, _ matched: SpillSorter, open: PeopleWithOpenReceipts,
+    into periods: Exchange.RecordSink
   ) throws -> RepeatedPurchases {
     var reading = orders
     var contestedOrders = try matchedOrders(matched)
     var repeated = RepeatedPurchases(rules: plan.rules)
+    var record = RecordBytes()
     while try reading.advance() {
       let matched = contestedOrders.isNext(reading.orderId) ? try contestedOrders.next() : nil
-      guard let productId = try reading.productId(), plan.rules.catalogue?.isNonConsumable(productId.id) ?? false
-      else { continue }
+      let sharesSubscription = matched != nil || reading.sharesSubscription
+      let isNonConsumable = try plan.rules.catalogue.flatMap { catalogue in
+        try reading.productId().map { catalogue.isNonConsumable($0.id) }
+      }
+      guard sharesSubscription || isNonConsumable ?? false else { continue }
       let group = try reading.group()
-      guard case .valid(let order) = group.row else { continue }
+      guard case .valid(let order) = group.row, !group.isRepeated else { continue }
       let facts = OrderFacts.assembled(
         order, group, [], try reading.transactions(), matched, rules: plan.rules, open: open)
-      repeated.take(Judgement(judging: facts, rules: plan.rules))
+      if isNonConsumable ?? false { repeated.take(Judgement(judging: facts, rules: plan.rules)) }
+      for period in facts.claims.owned.compactMap({ OwnedPeriod($0, ownedBy: order) }) {
+        record.clear()
+        period.write(to: &record)
+        try periods.add(period.subscription, record)
+      }
     }
     return repeated
   }

@@ -41,11 +41,11 @@ extension AuditPass {
       let contested = ContestedTransaction(record, candidates, sharesPurchase: sharesPurchase)
       let links = candidates.awaitedLinks(record, withoutReceipt: withoutReceipt)
       if links.isEmpty {
-        try hand(contested, to: &writer, reading.contests)
+        try hand(contested, to: &writer, reading.contests, reading.linkQuestions)
       } else {
         try reading.linkQuestions.postpone(contested, until: links)
       }
-      try reading.linkQuestions.take(candidates.periodClaims, ofPeriod: record)
+      try reading.linkQuestions.askForOrders(besidePeriod: record)
       for affectedOrder in candidates.affectedOrders {
         try writer.write(
           .transaction(record, isClaimable: false, newestProof: candidates.newestProof), for: affectedOrder)
@@ -56,8 +56,10 @@ extension AuditPass {
   }
 
   private func hand(
-    _ contested: ContestedTransaction, to writer: inout OrderTransactionWriter, _ contests: ConflictGroups
+    _ contested: ContestedTransaction, to writer: inout OrderTransactionWriter, _ contests: ConflictGroups,
+    _ questions: LinkQuestions
   ) throws {
+    try questions.noteClaimants(of: contested)
     if contested.sharesPurchase || !contested.linked.isEmpty || contested.claimants.count > 1 {
       try contests.add(contested)
     } else if let only = contested.claimants.first {
@@ -73,8 +75,8 @@ extension AuditPass {
   ///
   /// - Parameters:
   ///   - linkableOrders: orders by link.
-  ///   - transactionsByOrder: gets the users, the neighbors of subscriptions' orders, and transactions that one order
-  ///     alone could own.
+  ///   - transactionsByOrder: gets the users, marks of shared subscriptions, and transactions that one order alone could
+  ///     own.
   ///   - contests: gets all other transactions that orders could own.
   func answer(
     _ questions: LinkQuestions, among linkableOrders: SpillSorter, into transactionsByOrder: Exchange.RecordSink,
@@ -83,7 +85,7 @@ extension AuditPass {
     var transactions = OrderTransactionWriter(transactionsByOrder)
     var users = OrderTransactionWriter(transactionsByOrder)
     try questions.answer(among: linkableOrders, rules: plan.rules, contests) { contested in
-      try hand(contested, to: &transactions, contests)
+      try hand(contested, to: &transactions, contests, questions)
     } reporting: { orderId, answer in
       try users.write(answer, for: orderId)
     }
@@ -215,10 +217,7 @@ enum UnprovenLink: Hashable {
   case token(String)
   /// The original transaction ID of a subscription, or the `bundleTransactionID` of a period.
   case subscription(Identifier)
-  /// A question about the orders of a subscription's periods; it is no link.
-  case periods(Identifier)
 
-  private static let periodsMark = UInt8(ascii: "p")
   static let subscriptionMark = UInt8(ascii: "s")
   private static let tokenMark = UInt8(ascii: "t")
 
@@ -227,15 +226,14 @@ enum UnprovenLink: Hashable {
     switch self {
     case .token(let token): [Self.tokenMark] + token.utf8
     case .subscription(let original): [Self.subscriptionMark] + original.bytes
-    case .periods(let original): [Self.periodsMark] + original.bytes
     }
   }
 
-  /// The member of a Bloom filter; a question about periods is looked up in none.
+  /// The member of a Bloom filter.
   var fingerprint: UInt64 {
     switch self {
     case .token(let token): AccountToken.fingerprint(token)
-    case .subscription(let original), .periods(let original): original.withUTF8 { BorrowedText($0).fingerprint }
+    case .subscription(let original): original.withUTF8 { BorrowedText($0).fingerprint }
     }
   }
 
@@ -244,7 +242,6 @@ enum UnprovenLink: Hashable {
     switch key.first {
     case Self.tokenMark: self = .token(text)
     case Self.subscriptionMark: self = .subscription(Identifier(text))
-    case Self.periodsMark: self = .periods(Identifier(text))
     default: throw RecordReader.Mismatch()
     }
   }
@@ -321,22 +318,6 @@ struct LinkableOrder {
   }
 }
 
-extension PeriodClaim {
-  init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
-    self.init(
-      orderId: try record.id(), userId: try record.id(), date: Instant(microseconds: try record.int()),
-      distance: Span(microseconds: try record.int()), isApproximate: try record.flag())
-  }
-
-  func write(to record: inout RecordBytes) {
-    record.put(orderId)
-    record.put(userId)
-    record.put(date.microseconds)
-    record.put(distance.microseconds)
-    record.put(isApproximate)
-  }
-}
-
 /// Transactions that wait until the orders with their account token, or that state their subscription, are known.
 ///
 /// Shops that keep receipts, or the tokens they give to StoreKit, have few such transactions.
@@ -345,8 +326,10 @@ final class LinkQuestions {
   /// By link: transactions, and orders that need the user with a transaction's account token. Without content: a
   /// transaction will wait for this link after another one.
   let questions: SpillSorter
-  /// Claims on the periods of subscriptions, by the question about them.
-  let periodClaims: SpillSorter
+  /// Orders that could own periods of subscriptions, by the question about the periods.
+  let periodClaimants: SpillSorter
+  /// Whether several orders could own periods of one subscription. Known after all links are answered.
+  private(set) var hasSharedSubscriptions = false
   private var asked = BloomFilter()
   private var record = RecordBytes()
 
@@ -354,7 +337,7 @@ final class LinkQuestions {
   init(directory: String, questions: SpillSorter? = nil) {
     self.directory = directory
     self.questions = questions ?? SpillSorter(directory: directory, budget: 1 << 20)
-    periodClaims = SpillSorter(directory: directory, budget: 1 << 20)
+    periodClaimants = SpillSorter(directory: directory, budget: 1 << 20)
   }
 
   func ask(_ order: (orderId: Identifier, userId: Identifier), about transaction: TransactionRecord) throws {
@@ -366,21 +349,29 @@ final class LinkQuestions {
     try add(.token(AccountToken.spelling(token)))
   }
 
-  /// Keeps the claims on a period. An order of a later period asks for the orders of the subscription: those of the first
-  /// period alone have none beside them.
-  func take(_ claims: [PeriodClaim], ofPeriod period: TransactionRecord) throws {
-    guard let subscription = period.originalTransactionId, !claims.isEmpty else { return }
-    let question = UnprovenLink.periods(subscription)
-    for claim in claims {
-      record.clear()
-      claim.write(to: &record)
-      try periodClaims.add(key: question.key, content: record.content)
-    }
-    if subscription == period.transactionId, claims.allSatisfy({ $0.date == period.saleDate }) { return }
-    record.clear()
-    record.put(true)
-    try add(question)
+  /// Asks for the orders of a later period's subscription. Those of the first period alone have no neighbors.
+  func askForOrders(besidePeriod period: TransactionRecord) throws {
+    guard let subscription = period.productionSubscription, subscription != period.transactionId else { return }
+    try questions.add(key: Self.periodsKey(subscription), content: [])
   }
+
+  /// Keeps the orders that could own a subscription's period. One empty ID stands for contested orders, which are known
+  /// from the matching.
+  func noteClaimants(of contested: ContestedTransaction) throws {
+    guard let subscription = contested.record.productionSubscription else { return }
+    var claimants = contested.claimants + contested.accountOrders
+    if !contested.sharesPurchase, claimants.count > 1 || !contested.linked.isEmpty { claimants = [Identifier()] }
+    for claimant in claimants {
+      record.clear()
+      record.put(claimant)
+      try periodClaimants.add(key: Self.periodsKey(subscription), content: record.content)
+    }
+  }
+
+  /// Sorts after the keys of links, because the claimants of a period are known after all links.
+  private static func periodsKey(_ subscription: Identifier) -> [UInt8] { [periodsMark] + subscription.bytes }
+
+  private static let periodsMark = UInt8(ascii: "u")
 
   /// Keeps a transaction until it is known which orders the links are of.
   func postpone(_ contested: ContestedTransaction, until links: [UnprovenLink]) throws {
@@ -402,7 +393,7 @@ final class LinkQuestions {
   func join(_ other: LinkQuestions) throws {
     asked.formUnion(other.asked)
     try questions.absorb(other.questions)
-    try periodClaims.absorb(other.periodClaims)
+    try periodClaimants.absorb(other.periodClaimants)
   }
 
   /// The orders that an asked link could be of, by link.
@@ -411,7 +402,7 @@ final class LinkQuestions {
   func linkableOrders(in groups: [SpillFile]) throws -> SpillSorter {
     let linkableOrders = SpillSorter(directory: directory, budget: 4 << 20)
     if questions.count == 0 { return linkableOrders }
-    try linkableOrders.absorb(periodClaims)
+    try linkableOrders.absorb(periodClaimants)
     for groups in groups {
       try groups.restart()
       while let content = try groups.next() {
@@ -429,8 +420,8 @@ final class LinkQuestions {
   /// - Parameters:
   ///   - contests: gets the timelines of orders that are linked to transactions.
   ///   - handing: gets each transaction that was put off, with the orders that are linked to it.
-  ///   - reporting: gets each order with a user who has the token, one of its own person or else another; and with the
-  ///     orders beside it in its subscription.
+  ///   - reporting: gets each order with a user who has the token, one of its own person or else another; and marks of
+  ///     orders that could own a period of a shared subscription, contested ones apart.
   func answer(
     among linkableOrders: SpillSorter, rules: Rules, _ contests: ConflictGroups,
     handing: (ContestedTransaction) throws -> Void,
@@ -445,26 +436,17 @@ final class LinkQuestions {
       let link = try UnprovenLink(key: [UInt8](question.key))
       if !question.key.elementsEqual(key) {
         (key, known) = ([UInt8](question.key), [])
-        var claims: [PeriodClaim] = []
         while let head = waiting.head, head.key.lexicographicallyPrecedes(key) { try waiting.advance() }
         while let head = waiting.head, head.key.elementsEqual(key) {
           var reader = RecordReader(head.content)
-          switch link {
-          case .periods: claims.append(try PeriodClaim(from: &reader))
-          case .subscription, .token: known.append(try LinkableOrder(from: &reader))
-          }
+          known.append(try LinkableOrder(from: &reader))
           try waiting.advance()
         }
         switch link {
         case .token: linkable = LinkableOrders(known, contests: contests)
         case .subscription: linkable = LinkableOrders(known)
-        case .periods(let subscription):
-          for (orderId, neighbors) in SubscriptionClaims(claims, people: rules.people).neighbors {
-            try reporting(orderId, .neighbors(subscription: subscription, neighbors))
-          }
         }
       }
-      if case .periods = link { return }
       var reader = RecordReader(question.content)
       guard try reader.flag() else {
         var contested = try ContestedTransaction(from: &reader)
@@ -511,7 +493,36 @@ final class LinkQuestions {
         try answer(question)
         try asked.advance()
       } else {
-        return
+        break
+      }
+    }
+    while let head = waiting.head {
+      if head.key.first == Self.periodsMark {
+        try periodClaimants.add(key: [UInt8](head.key), content: head.content)
+      }
+      try waiting.advance()
+    }
+    if questions.count > 0 { try markSharedSubscriptions(reporting) }
+  }
+
+  private func markSharedSubscriptions(
+    _ reporting: (_ orderId: Identifier, OrderTransaction) throws -> Void
+  ) throws {
+    func mark(_ claimant: Identifier) throws {
+      hasSharedSubscriptions = true
+      if !claimant.isEmpty { try reporting(claimant, .sharedSubscription) }
+    }
+    var (key, last, isShared) = ([UInt8](), Identifier(), false)
+    while let next = try periodClaimants.next() {
+      var reader = RecordReader(next.content)
+      let claimant = try reader.id()
+      if !next.key.elementsEqual(key) {
+        (key, last, isShared) = ([UInt8](next.key), claimant, false)
+        if claimant.isEmpty { try mark(claimant) }
+      } else if claimant != last {
+        if !isShared { try mark(last) }
+        try mark(claimant)
+        (last, isShared) = (claimant, true)
       }
     }
   }

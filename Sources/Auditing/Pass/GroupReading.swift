@@ -55,13 +55,21 @@ struct GroupReading: ~Copyable {
 
   func transactions() throws -> OrderTransactions {
     var transactions = OrderTransactions()
-    var start = 0
-    for end in ends {
-      var reader = RecordReader(UnsafeRawBufferPointer(rebasing: encodedTransactions.content[start..<end]))
+    for place in ends.indices {
+      var reader = RecordReader(encodedTransaction(place))
       transactions.take(try OrderTransaction(from: &reader))
-      start = end
     }
     return transactions
+  }
+
+  private func encodedTransaction(_ place: Int) -> UnsafeRawBufferPointer {
+    let start = place == 0 ? 0 : ends[place - 1]
+    return UnsafeRawBufferPointer(rebasing: encodedTransactions.content[start..<ends[place]])
+  }
+
+  /// Whether other orders could own other periods of a subscription of the current order.
+  var sharesSubscription: Bool {
+    ends.indices.contains { encodedTransaction($0).elementsEqual(OrderTransaction.sharedSubscriptionBytes) }
   }
 
   /// The current order if its one proof contains one transaction that it alone could own. Valid until `advance()`.

@@ -10,8 +10,10 @@ enum OrderTransaction {
   case sibling(TransactionRecord, userId: Identifier?, newestProof: CheckSubject?)
   /// A user with the account token of a transaction that the order lacks. Preferably of the order's own person.
   case tokenUser(token: String, userId: Identifier)
-  /// The other orders of a subscription.
+  /// The owners of a subscription's other periods.
   case neighbors(subscription: Identifier, SubscriptionNeighbors)
+  /// The order could own a period of a subscription whose other periods other orders could own.
+  case sharedSubscription
 }
 
 extension OrderTransaction {
@@ -40,11 +42,15 @@ extension OrderTransaction {
       record.put(false)
       record.put(false)
       record.put(false)
+      record.put(true)
       record.put(subscription)
       record.put(neighbors.earlierUser)
       record.put(neighbors.hasLaterOrder)
+    case .sharedSubscription: for _ in 0..<4 { record.put(false) }
     }
   }
+
+  static let sharedSubscriptionBytes = RecordBytes.bytes(Self.sharedSubscription.write(to:))
 
   init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
     guard try record.flag() else {
@@ -54,12 +60,16 @@ extension OrderTransaction {
           newestProof: try record.flag() ? try CheckSubject(from: &record) : nil)
         return
       }
+      if try record.flag() {
+        self = .tokenUser(token: try record.text(), userId: try record.id())
+        return
+      }
       self =
         try record.flag()
-        ? .tokenUser(token: try record.text(), userId: try record.id())
-        : .neighbors(
+        ? .neighbors(
           subscription: try record.id(),
           SubscriptionNeighbors(earlierUser: try record.optionalId(), hasLaterOrder: try record.flag()))
+        : .sharedSubscription
       return
     }
     self = .transaction(
@@ -76,7 +86,7 @@ struct OrderTransactions {
   private var proofs: [(key: TransactionKey, subject: CheckSubject)] = []
   /// By account token, a user with it on file, preferably of the order's own person.
   var tokenUsers: [String: Identifier] = [:]
-  /// By original transaction ID, the other orders of the subscription.
+  /// By original transaction ID, the owners of the subscription's other periods.
   var neighbors: [Identifier: SubscriptionNeighbors] = [:]
 
   /// By transaction, the newest proof that contains it. Computed on demand, because few orders need it.
@@ -94,6 +104,7 @@ struct OrderTransactions {
       if let newestProof { proofs.append((record.key, newestProof)) }
     case .tokenUser(let token, let userId): tokenUsers[token] = userId
     case .neighbors(let subscription, let others): neighbors[subscription] = others
+    case .sharedSubscription: break
     }
   }
 }

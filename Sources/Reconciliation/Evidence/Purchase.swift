@@ -46,6 +46,11 @@ extension TransactionRecord {
     return PurchaseKey(environment: self.environment, transactionId: original)
   }
 
+  /// The original transaction ID of a subscription's period in production; nil: it is none.
+  public var productionSubscription: Identifier? {
+    self.environment == .production ? subscriptionKey?.transactionId : nil
+  }
+
   /// True for a renewal in production that Apple refunded in full.
   public var isRefundedRenewal: Bool {
     self.environment == .production && isReversed && isLaterPeriod && !isRefundDoubtful

@@ -151,8 +151,11 @@ class Job:
         by_id = of(self._stage("deliveries", deliveries, None), frames.DELIVERY)
         repeated = of(self._stage("repeated", by_id, None), frames.REPEATED_DELIVERY).collect()
         twice = []
-        if self._plan.has_catalogue:
-            paid = of(self._stage("purchases", groups, "orders", opened), frames.PURCHASE).collect()
+        if self._plan.has_catalogue or questions:
+            compared = self._stage("purchases", groups, "orders", opened)
+            owned = self._stage("subscriptions", of(compared, frames.OWNED_PERIOD), None)
+            groups = groups.union(of(owned, frames.ORDER_TRANSACTION))
+            paid = of(compared, frames.PURCHASE).collect()
             twice = of_list(self._once("bought-twice", paid), frames.BOUGHT_TWICE)
         material = groups.union(deliveries).union(self._spark.parallelize(twice))
         judged = self._stage("judge", material, "orders", opened + repeated)

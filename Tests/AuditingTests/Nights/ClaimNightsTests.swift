@@ -104,6 +104,37 @@ import Testing
     #expect(accused == ["A-22", "A-23", "B-3", "C-2", "D-2"].reduce(into: []) { $0.insert("wrong_user on o-\($1)") })
   }
 
+  @Test("An order that states the original ID continues a subscription only if it owns a period")
+  func ownersOfPeriods() async throws {
+    let day: Int64 = 31 * 24
+    var rows = ShopRows()
+    func subscription(_ name: String) {
+      rows.transaction("S1-\(name)", product: "club", hours: -day, expires: true, isRenewal: false)
+      rows.transaction(
+        "S2-\(name)", of: "S1-\(name)", product: "club", firstHours: -day, expires: true, isRenewal: true)
+    }
+    for name in ["late", "lost", "shared"] { subscription(name) }
+    // Bob states the original ID a month later, and the first period is his, because nobody else has it.
+    rows.order("bob-late", by: "bob", names: "S1-late", product: "club", hours: 1)
+    rows.order("ann-late", by: "ann", product: "club", containing: ["S2-late"], kind: "signed")
+    // Cid has the first period, so that Bob's order owns none.
+    rows.order("cid-1", by: "cid", names: "S1-lost", product: "club", hours: -day)
+    rows.order("cid-2", by: "cid", product: "club", containing: ["S2-lost"], kind: "signed")
+    rows.order("bob-lost", by: "bob", names: "S1-lost", product: "club", hours: 1)
+    // Several orders could own each period, and the owners are two persons.
+    rows.order("dan-1", by: "dan", product: "club", hours: -day, containing: ["S1-shared"], kind: "signed")
+    rows.order("eva-1", by: "eva", names: "S1-shared", product: "club", hours: -day + 1, isServed: false)
+    rows.order("fay-2", by: "fay", product: "club", containing: ["S2-shared"], kind: "signed")
+    rows.order("gil-2", by: "gil", names: "S2-shared", product: "club", hours: 1, isServed: false)
+    let night = try await rows.audited()
+    #expect(night.payments["bob-late"] == "paid S1-late" && night.payments["ann-late"] == "paid S2-late")
+    #expect(night.payments["cid-1"] == "paid S1-lost" && night.payments["cid-2"] == "paid S2-lost")
+    #expect(night.payments["bob-lost"]?.hasPrefix("unpaid duplicate") == true, "\(night.payments)")
+    #expect(night.payments["dan-1"] == "paid S1-shared" && night.payments["fay-2"] == "paid S2-shared")
+    let accused = night.findings.filter { $0.hasPrefix("wrong_user") }
+    #expect(accused == ["wrong_user on ann-late", "wrong_user on fay-2"])
+  }
+
   @Test func anOrderWithoutAReceiptIsLinkedByTokenToListedPurchases() async throws {
     let token = "6a1f0c5e-0d7b-4c5e-9d8a-1f2e3d4c5b6a"
     var rows = ShopRows()

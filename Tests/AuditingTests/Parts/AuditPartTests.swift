@@ -285,7 +285,8 @@ import Testing
       let open = of(orders, .openPerson)
       let tokens = Set(of(transactions, .linkQuestion).map(\.key))
       let answers = try stage(
-        .tokens, of(transactions, .linkQuestion) + of(orders, .linkableOrder).filter { tokens.contains($0.key) },
+        .tokens,
+        of(transactions, .linkQuestion) + of(orders + transactions, .linkableOrder).filter { tokens.contains($0.key) },
         cuts: nil)
       #expect(!of(answers, .orderTransaction).isEmpty, "the answers must contain references by account token")
       try keep("tokens", answers)
@@ -302,8 +303,9 @@ import Testing
       let byId = of(try stage(.deliveries, deliveries, cuts: "orders"), .delivery)
       let repeated = of(try stage(.repeated, byId, cuts: nil), .repeatedDelivery)
       #expect(repeated.count == 5)
-      let paid = of(try stage(.purchases, groups, cuts: "orders", further: open), .purchase)
-      let twice = of(try stage(.boughtTwice, paid, cuts: nil), .boughtTwice)
+      let compared = try stage(.purchases, groups, cuts: "orders", further: open)
+      groups += of(try stage(.subscriptions, of(compared, .ownedPeriod), cuts: nil), .orderTransaction)
+      let twice = of(try stage(.boughtTwice, of(compared, .purchase), cuts: nil), .boughtTwice)
       #expect(!twice.isEmpty)
       let material = groups + deliveries + twice
       var judged = try stage(.judge, material, cuts: "orders", further: open + repeated)

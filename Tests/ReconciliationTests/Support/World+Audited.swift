@@ -97,21 +97,15 @@ extension World {
     return (facts, matching.claimed.union(recordsByKey.values.filter { matching.isClaimed($0) }.map(\.key)))
   }
 
-  /// By original transaction ID and order, the other owners of the subscription's periods, as the contract has it. The
-  /// night knows the orders that refer to a period, and not yet its owner.
+  /// By original transaction ID and order, the other owners of the subscription's periods.
   private func neighbors(
     _ facts: [Identifier: OrderFacts], _ matching: Matching
   ) -> [Identifier: [Identifier: SubscriptionNeighbors]] {
-    var periodClaims: [Identifier: [PeriodClaim]] = [:]
-    for (orderId, claims) in matching.claims {
-      guard let order = facts[orderId]?.order else { continue }
-      for period in claims.owned where period.environment == .production && period.expiresDate != nil {
-        guard let original = period.originalTransactionId, let date = period.saleDate else { continue }
-        periodClaims[original, default: []].append(
-          PeriodClaim(orderId: orderId, userId: order.userId, date: date, distance: (date - order.createdAt).magnitude))
-      }
+    let periods = matching.claims.flatMap { orderId, claims in
+      claims.owned.compactMap { period in facts[orderId].flatMap { OwnedPeriod(period, ownedBy: $0.order) } }
     }
-    return periodClaims.mapValues { SubscriptionClaims($0, people: rules.people).neighbors }
+    return Dictionary(grouping: periods, by: \.subscription)
+      .mapValues { SubscriptionOwners($0, people: rules.people).neighbors }
   }
 
   /// The orders as claimants, in the order of their rows.
