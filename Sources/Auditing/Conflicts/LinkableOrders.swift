@@ -42,6 +42,8 @@ struct LinkableOrders {
   func link(_ transaction: inout ContestedTransaction, by link: UnprovenLink, rules: Rules) {
     transaction.userId = transaction.userId ?? firstUser
     guard let sold = transaction.record.saleDate else { return }
+    // The transaction ID of a bundle is one of the purchase's own, which links at any time.
+    let isStated = transaction.record.bundleTransactionId.map { link == .subscription($0) } ?? false
     var (further, ofAccount): ([Identifier], [Identifier]) = ([], [])
     for kind in kinds {
       let first = kind.orders[0]
@@ -51,8 +53,9 @@ struct LinkableOrders {
       case .token: break
       case .subscription: break
       }
-      let start = kind.orders.partitioningIndex { $0.createdAt >= sold - rules.matchWindow }
-      let end = kind.orders.partitioningIndex { $0.createdAt > sold + rules.matchWindow }
+      let start = isStated ? 0 : kind.orders.partitioningIndex { $0.createdAt >= sold - rules.matchWindow }
+      let end =
+        isStated ? kind.orders.count : kind.orders.partitioningIndex { $0.createdAt > sold + rules.matchWindow }
       if case .token = link, first.hasPurchases, transaction.sharesPurchase {
         ofAccount += kind.orders[start..<end].lazy.map(\.orderId)
       } else if let timeline = kind.timeline, end - start >= Self.least, !transaction.sharesPurchase {

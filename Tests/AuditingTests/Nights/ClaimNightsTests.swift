@@ -354,6 +354,22 @@ import Testing
     #expect(!night.findings.contains { $0.hasPrefix("renewal_without_order") }, "\(night.findings)")
   }
 
+  @Test("An order that states a bundle's transaction ID owns the period, however long before it the order was created")
+  func oldBundlesByID() async throws {
+    var rows = ShopRows()
+    for part in ["a", "b"] {
+      rows.transaction(
+        "7-bundle-\(part)", of: "6-first", product: "club", firstHours: -60 * 24, expires: true, isRenewal: true,
+        period: "7-bundle")
+    }
+    rows.order("order", by: "ann", names: "7-bundle", product: "club", hours: -10 * 24, isUnknown: true)
+    rows.order("original", by: "ann", names: "6-first", product: "club", hours: -10 * 24, isServed: false)
+    let night = try await rows.audited()
+    #expect(night.payments["order"] == "paid 7-bundle-a")
+    #expect(night.payments["original"]?.hasPrefix("paid") == false)
+    #expect(!night.findings.contains { $0.hasPrefix("renewal_without_order") }, "\(night.findings)")
+  }
+
   @Test("A second ID of a purchase links no further order of its account to it")
   func secondIDOfAccount() async throws {
     let token = "9d4f0c5e-0d7b-4c5e-9d8a-1f2e3d4c5b6a"
