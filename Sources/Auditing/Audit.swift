@@ -309,13 +309,9 @@ package struct Audit {
     ) { try changes.add($0) }
     let refunds = RefundNights(
       collector.refunds, before: plan.period.end, temporaryDirectory: collector.temporaryDirectory)
-    // Only a report collects refunds.
-    if reading.folder != nil {
-      try refunds.compare(
-        with: base, isWhole: !plan.selection.isNarrowing, asOf: plan.asOf, refundedBefore: plan.period.start,
-        in: dimensions, on: rows.own
-      ) { try changes.add($0) }
-    }
+    try refunds.compare(
+      with: base, plan.selection, asOf: plan.asOf, refundedBefore: plan.period.start, in: dimensions, on: rows.own
+    ) { try changes.add($0) }
     try changes.explainClosed(on: rows.own)
     let journal = try journal(collector, record, supplement, rows.own)
     let history = try RunRecord.history(before: plan.asOf, day: plan.period.until, on: rows.own)

@@ -475,7 +475,6 @@ final class AuditCollector {
 
   /// Adds the refunds of an order, and its open refund requests.
   func addRefunds(of facts: OrderFacts, judgement: Judgement, plan: AuditPlan) throws {
-    guard isReporting else { return }
     let order = facts.order
     let person = plan.rules.people.person(order.userId)
     for transaction in facts.claims.owned where transaction.hasRefundableMoney {
@@ -497,7 +496,7 @@ final class AuditCollector {
   /// Adds the refund and the open refund request of a transaction without an owner.
   func addRefund(of transaction: TransactionRecord, userId: Identifier?, plan: AuditPlan) throws {
     // Each purchase has one row, whatever IDs it has.
-    guard isReporting, transaction.hasRefundableMoney, transaction.transactionId == transaction.smallestId,
+    guard transaction.hasRefundableMoney, transaction.transactionId == transaction.smallestId,
       let bundle = transaction.bundleId, plan.rules.bundleIds.contains(bundle),
       plan.selection.includes(
         orderId: nil, userId: nil, productId: transaction.productId, bundleId: transaction.bundleId)

@@ -2,6 +2,7 @@ import AuditStore
 import Postgres
 import Reconciliation
 import Reporting
+import Run
 import Streams
 
 /// Tonight's refunds, compared with the last complete night; never read as facts.
@@ -65,12 +66,18 @@ final class RefundNights {
   /// now, with or without an order. A purchase with another owner is not compared, because Apple's price counts without
   /// an order.
   ///
-  /// - Parameter isWhole: false if a filter left refunds out.
+  /// - Parameter selection: the filter that left out refunds tonight. It leaves out the same withdrawn ones.
   func compare(
-    with base: BaseNight?, isWhole: Bool, asOf: Instant, refundedBefore period: Instant,
+    with base: BaseNight?, _ selection: Selection, asOf: Instant, refundedBefore period: Instant,
     in dimensions: ReportDimensions, on connection: borrowing BlockingConnection, adjusted: (ChangeRow) throws -> Void
   ) throws {
     var dimensions = dimensions
+    let app = dimensions.app(selection.bundleId)
+    func isSelected(_ refund: Kept) -> Bool {
+      (selection.bundleId == nil || refund.app == app)
+        && selection.includes(
+          orderId: refund.orderId, userId: refund.userId, productId: refund.productId, bundleId: selection.bundleId)
+    }
     // Differences are against the last stored row; the base night may be an earlier one.
     var before = try OrderedStream(
       connection.copyOut(
@@ -113,7 +120,7 @@ final class RefundNights {
       // Stored rows before this one have no refund tonight, or have another transaction ID of the purchase.
       while let next = before.nextKey, found.map({ next < BorrowedText($0.key) }) ?? true, let gone = try before.next()
       {
-        guard isWhole, let date = gone.last.refundedAt, date < end else { continue }
+        guard let date = gone.last.refundedAt, date < end, isSelected(gone.last) else { continue }
         try differing.add(key: gone.last.transactionId.bytes, content: [])
         if gone.isWithdrawn, let refund = gone.base {
           try adjust(

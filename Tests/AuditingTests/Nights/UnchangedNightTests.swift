@@ -705,7 +705,8 @@ import Testing
   }
 
   private func keep(
-    _ night: Int, refunds rows: [RefundRow], on connection: borrowing BlockingConnection
+    _ night: Int, refunds rows: [RefundRow], _ selection: Selection = Selection(),
+    on connection: borrowing BlockingConnection
   ) throws -> [ChangeRow] {
     let sorter = SpillSorter(directory: NSTemporaryDirectory())
     var content = RecordBytes()
@@ -720,9 +721,11 @@ import Testing
     var adjusted: [ChangeRow] = []
     try connection.transaction { connection in
       try refunds.compare(
-        with: base, isWhole: true, asOf: asOf, refundedBefore: asOf,
+        with: base, selection, asOf: asOf, refundedBefore: asOf,
         in: ReportDimensions(apps: [:], timeZone: .gmt), on: connection
       ) { adjusted.append($0) }
+      // Filtered runs record no night.
+      if selection.isNarrowing { return }
       try refunds.save(Self.record(night), in: ReportDimensions(apps: [:], timeZone: .gmt), on: connection)
     }
     return adjusted
@@ -772,6 +775,11 @@ import Testing
           is_contradictory, channel, signed_at, checked_at, revocation_withdrawn_at)
         SELECT 'Production', id, 'gems', false, false, 'serverApi', $1::timestamptz, $1, $1 FROM unnest(ARRAY['T1', 'T3']) id
         """, [.timestamp(Self.asOf(2).microseconds)])
+      for (orderId, withdrawn) in [("order", ["order"]), ("other", [])] as [(Identifier, [Identifier?])] {
+        var selection = Selection()
+        selection.orderId = orderId
+        #expect(try keep(3, refunds: [], selection, on: connection).map(\.orderId) == withdrawn)
+      }
       let withdrawn = try keep(3, refunds: [Self.refund("T2", 100_000, of: "order")], on: connection)
       #expect(withdrawn.map(\.orderId) == [nil, "order"])
       #expect(try withdrawn.allSatisfy { try $0.after == "0.00" && $0.amount == money(990) })
