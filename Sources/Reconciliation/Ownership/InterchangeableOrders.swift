@@ -42,7 +42,7 @@ struct InterchangeableOrders {
     else { return nil }
   }
 
-  /// - Returns: false if the best assignment gives an order a purchase that it is not linked to.
+  /// - Returns: false if a receipt lists later purchases alone, or other orders decide what one set apart owns.
   private mutating func match(
     _ claimants: [Claimant], _ members: [Int], _ purchases: Purchases, _ lostClaimLimit: Int, _ rules: Rules
   ) -> Bool {
@@ -66,16 +66,19 @@ struct InterchangeableOrders {
     }
     guard let first = FirstChoices(of: apart, times: saleTimes) else { return false }
     let free = inTime.indices.filter { first.owners[$0] == nil }
+    let linked = first.inTime.map { member -> LinkedPlaces in
+      let own = apart[member].linked
+      let start = free.partitioningIndex { $0 >= own.lowerBound }
+      return .range(start..<max(start, free.partitioningIndex { $0 >= own.upperBound }))
+    }
     let solved = CompleteTimelineAssignment.solve(
       orders: first.inTime.map { times[$0] }, transactions: free.map { saleTimes[$0] }, window: window,
-      hasGoods: first.inTime.map { apart[$0].hasGoods })
+      hasGoods: first.inTime.map { apart[$0].hasGoods }, linked: linked)
     steps = solved.steps + purchases.steps + members.count + claimable.count
     var found = claimable.map { Sale(transaction: $0.transaction) }
     var partners = first.sales
     for (order, place) in solved.partners.enumerated() {
-      guard let place else { continue }
-      partners[first.inTime[order]] = free[place]
-      guard apart[first.inTime[order]].linked.contains(free[place]) else { return false }
+      if let place { partners[first.inTime[order]] = free[place] }
     }
     for (member, place) in partners.enumerated() { if let place { found[inTime[place]].owner = members[member] } }
     var smallest = SmallestTree(inTime)

@@ -56,77 +56,24 @@ extension Matching {
 
   private mutating func arrange(_ links: [Link]) {
     let orders = Set(links.map(\.index)).sorted()
-    let dates = Dictionary(links.map { ($0.transaction.purchaseKey, $0.transaction.saleDate) }) { first, _ in first }
-    let sales = dates.keys.sorted { left, right in
-      guard let one = dates[left].flatMap(\.self), let other = dates[right].flatMap(\.self), one != other else {
-        return left < right
-      }
-      return one < other
-    }
+    let dates = Dictionary(links.map { ($0.transaction.purchaseKey, $0.saleTime) }) { min($0, $1) }
+    let sales = dates.sorted { ($0.value, $0.key) < ($1.value, $1.key) }
     let orderPlaces = Dictionary(uniqueKeysWithValues: orders.enumerated().map { ($1, $0) })
-    let salePlaces = Dictionary(uniqueKeysWithValues: sales.enumerated().map { ($1, $0) })
-    var byPair: [Int: Link] = [:]
-    var pairs: [Pair] = []
-    pairs.reserveCapacity(links.count)
+    let salePlaces = Dictionary(uniqueKeysWithValues: sales.enumerated().map { ($1.key, $0) })
+    let times = orders.map { claimants[$0].order.createdAt.microseconds }
+    // Two IDs of a purchase may have two dates.
+    var window = rules.matchWindow.microseconds
+    var byPlace = orders.map { _ in [Int: Link]() }
     for link in links {
       guard let order = orderPlaces[link.index], let sale = salePlaces[link.transaction.purchaseKey] else { continue }
-      pairs.append(Pair(order: order, sale: sale, transaction: link.transaction))
-      byPair[order * sales.count + sale] = link
+      byPlace[order][sale] = link
+      window = max(window, abs(sales[sale].value - times[order]))
     }
-    let partners =
-      assignByTimeline(pairs, orders, saleCount: sales.count) ?? assignByFlow(pairs, orders, saleCount: sales.count)
-    for (order, sale) in partners.enumerated() {
-      if let sale { matched[orders[order]] = byPair[order * sales.count + sale] }
-    }
-  }
-
-  struct Pair {
-    var order: Int
-    var sale: Int
-    var transaction: TransactionRecord
-  }
-
-  func distance(_ pair: Pair, _ orders: [Int]) -> Int64 {
-    let createdAt = claimants[orders[pair.order]].order.createdAt
-    return ((pair.transaction.saleDate ?? createdAt) - createdAt).magnitude.microseconds
-  }
-
-  /// Orders and purchases are in the order of time. nil: the pairs are not on one line, are too few for a gain, or lack
-  /// one of the best.
-  func assignByTimeline(_ pairs: [Pair], _ orders: [Int], saleCount: Int) -> [Int?]? {
-    guard pairs.count > 64 else { return nil }
-    var dates = [Int64?](repeating: nil, count: saleCount)
-    var allowed: Set<Int> = []
-    for pair in pairs {
-      guard let date = pair.transaction.saleDate?.microseconds, dates[pair.sale] ?? date == date else { return nil }
-      dates[pair.sale] = date
-    }
-    let times = orders.map { claimants[$0].order.createdAt.microseconds }
-    let hasGoods = orders.map { claimants[$0].hasGoods }
-    let isComplete = pairs.count == times.count * saleCount
-    if !isComplete { for pair in pairs { allowed.insert(pair.order * saleCount + pair.sale) } }
-    let (sales, window) = (dates.compactMap(\.self), rules.matchWindow.microseconds)
-    let onLine = CompleteTimelineAssignment.solve(
-      orders: times, transactions: sales, window: window, hasGoods: hasGoods
+    let partners = CompleteTimelineAssignment.solve(
+      orders: times, transactions: sales.map(\.value), window: window, hasGoods: orders.map { claimants[$0].hasGoods },
+      linked: byPlace.map { .list($0.keys.sorted()) }
     ).partners
-    // The best assignment of all pairs is the best of the allowed ones if it has only allowed pairs.
-    let isAllowed = onLine.enumerated().allSatisfy { order, sale in
-      sale.map { isComplete || allowed.contains(order * saleCount + $0) } ?? true
-    }
-    return isAllowed ? onLine : nil
-  }
-
-  /// The penalty exceeds any distance, so that orders with goods come first.
-  func assignByFlow(_ pairs: [Pair], _ orders: [Int], saleCount: Int) -> [Int?] {
-    let isMixed = Set(orders.map { claimants[$0].hasGoods }).count > 1
-    let penalty = isMixed ? (rules.matchWindow.microseconds + 1) * Int64(orders.count + 1) : 0
-    let edges = Set(
-      pairs.map { pair in
-        Assignment.Edge(
-          order: pair.order, transaction: pair.sale,
-          distance: distance(pair, orders) + (claimants[orders[pair.order]].hasGoods ? 0 : penalty))
-      })
-    return Assignment.solve(orderCount: orders.count, transactionCount: saleCount, edges: Array(edges))
+    for (order, sale) in partners.enumerated() { if let sale { matched[orders[order]] = byPlace[order][sale] } }
   }
 
   /// Groups links that share orders or purchases. The groups do not depend on each other.
@@ -166,4 +113,9 @@ extension Matching {
     }
     return groups
   }
+}
+
+extension Link {
+  /// The date of the purchase in microseconds. A list or a token links no purchase without a date.
+  fileprivate var saleTime: Int64 { (transaction.saleDate ?? rank.createdAt).microseconds }
 }

@@ -6,64 +6,52 @@ import Testing
 
 /// The assignment, compared with all possible assignments.
 @Suite struct AssignmentTests {
-  @Test("An assignment has the most pairs, then the smallest distance, then the smallest IDs", arguments: Effort.blocks)
-  func optimal(block: UInt64) {
-    var random = SeededGenerator(seed: block)
-    for _ in 0..<800 {
-      let graph = Graph.random(using: &random)
-      #expect(graph.solved == graph.bruteForce, "\(graph)")
-    }
-  }
-
-  @Test("The order of edges does not change the assignment")
-  func permutations() {
-    var random = SeededGenerator(seed: 42)
-    for _ in 0..<400 {
-      var graph = Graph.random(using: &random)
-      let expected = graph.solved
-      graph.edges.shuffle(using: &random)
-      #expect(graph.solved == expected, "\(graph)")
-    }
-  }
-
-  @Test("A second pair is worth more than the nearest pair")
-  func chain() {
-    // Order 0 is nearest to transaction 0, which is the only one that order 1 can have.
-    let graph = Graph(orders: 2, transactions: 2, edges: [edge(0, 0, 1), edge(0, 1, 9), edge(1, 0, 5)])
-    #expect(graph.solved == [1, 0])
-  }
-
-  @Test("Without edges, nothing is assigned")
-  func empty() {
-    #expect(Graph(orders: 0, transactions: 0, edges: []).solved.isEmpty)
-    #expect(Graph(orders: 2, transactions: 1, edges: []).solved == [nil, nil])
-  }
-
-  @Test("A hundred purchases on one receipt are assigned in order")
-  func square() {
-    let edges = (0..<100).flatMap { order in (0..<100).map { edge(order, $0, Int64(abs(order - $0))) } }
-    #expect(Graph(orders: 100, transactions: 100, edges: edges).solved == (0..<100).map { $0 })
-  }
-
   @Test(
     "On a timeline: the most pairs, then the smallest distance, then the earlier order with the earlier purchase",
     arguments: Effort.blocks)
   func line(block: UInt64) {
     var random = SeededGenerator(seed: block)
     for number in 0..<4_000 {
-      // A longer timeline is compared with the general algorithm.
-      let isLong = number.isMultiple(of: 8)
-      let line = Line.random(using: &random, most: isLong ? 24 : 5)
-      let expected = isLong ? line.graph.solved : line.graph.bruteForce
-      #expect(line.solved.partners == expected, "\(number): \(line)")
-      let withoutPairs = CompleteTimelineAssignment.solve(
-        orders: line.orders, transactions: line.transactions, window: line.window)
-      #expect(withoutPairs.partners == expected, "\(number): \(line)")
+      let line = Line.random(using: &random, most: 5)
+      #expect(line.solved.partners == line.graph.bruteForce(), "\(number): \(line)")
     }
   }
 
   @Test(
-    "On timelines where several orders leave the window at once, the result equals the general algorithm's",
+    "If links are missing, pairs cross only where more pairs than on any timeline are possible",
+    arguments: Effort.blocks)
+  func missingLinks(block: UInt64) {
+    var random = SeededGenerator(seed: block)
+    var (crossing, inTime) = (0, 0)
+    for number in 0..<4_000 {
+      var line = Line.random(using: &random, most: 5)
+      if random.oneIn(2) { line.hasGoods = line.orders.map { _ in random.oneIn(2) } }
+      line.linked = line.orders.map { _ in
+        let all = Array(line.transactions.indices)
+        if random.oneIn(2) { return .range(0..<random.number(0...all.count)) }
+        return .list(all.filter { _ in !random.oneIn(3) })
+      }
+      let most = line.graph.bruteForce(isCrossing: true).compactMap(\.self).count
+      let best = line.graph.bruteForce(isCrossing: false)
+      for solved in [line.solved.partners, line.solvedInParts] {
+        if best.compactMap(\.self).count == most {
+          inTime += 1
+          #expect(solved == best, "\(number): \(line)")
+        } else {
+          crossing += 1
+          let pairs = zip(solved.indices, solved).compactMap { order, sale in sale.map { (order, $0) } }
+          #expect(Set(pairs.map(\.1)).count == most && pairs.count == most, "\(number): \(line)")
+          #expect(pairs.allSatisfy { order, sale in line.graph.hasEdge(order, sale) }, "\(number): \(line)")
+          // An order that has a transaction on the best timeline keeps one.
+          #expect(zip(best, solved).allSatisfy { $0 == nil || $1 != nil }, "\(number): \(line)")
+        }
+      }
+    }
+    #expect(crossing > 20 && inTime > 1_000, "\(crossing), \(inTime)")
+  }
+
+  @Test(
+    "On timelines where several orders leave the window at once, the result equals the table's",
     arguments: [
       Line(orders: [7, 33, 34, 7], transactions: [25, 15, 3, 17], window: 10),
       Line(
@@ -75,10 +63,7 @@ import Testing
         window: 3),
     ])
   fileprivate func outOfReach(line: Line) {
-    #expect(line.solved.partners == line.graph.solved)
-    let solved = CompleteTimelineAssignment.solve(
-      orders: line.orders, transactions: line.transactions, window: line.window)
-    #expect(solved.partners == line.graph.solved)
+    #expect(line.solvedInParts == line.solved.partners)
   }
 
   @Test("Steps grow with the pairs within the window, and with nothing else", arguments: [50, 200, 800])
@@ -95,20 +80,27 @@ import Testing
     #expect(burst.steps < count * count + 30 * count)
   }
 
+  @Test("Without a list of pairs, the result equals the table's", arguments: Effort.blocks)
+  func withoutPairs(block: UInt64) {
+    var random = SeededGenerator(seed: block)
+    for number in 0..<1_200 {
+      let line = Line.random(using: &random, most: number.isMultiple(of: 4) ? 24 : 5)
+      #expect(line.solvedInParts == line.solved.partners, "\(number): \(line)")
+    }
+  }
+
   @Test("Of the most pairs, those with the most goods come first, then the smallest distance", arguments: Effort.blocks)
   func goods(block: UInt64) {
     var random = SeededGenerator(seed: block)
     var leftOut = 0
     for number in 0..<1_200 {
       var line = Line.random(using: &random, most: number.isMultiple(of: 4) ? 24 : 5)
-      let alike = line.graph.solved
+      let alike = line.solved.partners
       line.hasGoods = line.orders.map { _ in random.oneIn(2) }
-      let expected = number.isMultiple(of: 4) ? line.graph.solved : line.graph.bruteForce
+      let expected = line.solved.partners
       if expected != alike { leftOut += 1 }
-      #expect(line.solved.partners == expected, "\(number): \(line)")
-      let solved = CompleteTimelineAssignment.solve(
-        orders: line.orders, transactions: line.transactions, window: line.window, hasGoods: line.hasGoods)
-      #expect(solved.partners == expected, "\(number): \(line)")
+      if !number.isMultiple(of: 4) { #expect(expected == line.graph.bruteForce(), "\(number): \(line)") }
+      #expect(line.solvedInParts == expected, "\(number): \(line)")
     }
     #expect(leftOut > 50)
   }
@@ -148,6 +140,19 @@ import Testing
     #expect(solved.steps < 200 * (orders + transactions), "\(solved.steps)")
   }
 
+  @Test("Where receipts list a part, steps grow with the pairs, and a few orders are left out of the timeline")
+  func stepsWithMissingLinks() {
+    let count = 1_000
+    var line = Line(
+      orders: (0..<count).map { Int64($0) * 60 }, transactions: (0..<count).map { Int64($0) * 60 + 5 },
+      window: 9_999_999)
+    // Each tenth receipt is an old copy, which lists the first few purchases alone.
+    line.linked = (0..<count).map { .range(0..<($0.isMultiple(of: 10) ? $0 / 20 : $0 + 1)) }
+    let solved = line.solved
+    #expect(solved.partners.compactMap(\.self).count == count - 1)
+    #expect(solved.steps < 3 * count * count, "\(solved.steps)")
+  }
+
   @Test("Orders at one instant, and orders before all purchases, are assigned")
   func degenerate() {
     let moment = Line(
@@ -161,33 +166,23 @@ import Testing
   }
 }
 
-private func edge(_ order: Int, _ transaction: Int, _ distance: Int64) -> Assignment.Edge {
-  Assignment.Edge(order: order, transaction: transaction, distance: distance)
-}
-
 /// A small assignment problem with many equal distances.
-private struct Graph: CustomStringConvertible {
-  var orders: Int
-  var transactions: Int
-  var edges: [Assignment.Edge]
-
-  static func random(using random: inout SeededGenerator) -> Graph {
-    let (orders, transactions) = (random.number(1...5), random.number(1...5))
-    let density = random.number(1...4)
-    let furthest = random.pick(0, 1, 3, 100)
-    var edges: [Assignment.Edge] = []
-    for order in 0..<orders {
-      for transaction in 0..<transactions where random.number(1...4) <= density {
-        edges.append(edge(order, transaction, Int64(random.number(0...furthest))))
-      }
-    }
-    return Graph(orders: orders, transactions: transactions, edges: edges)
+private struct Graph {
+  struct Edge {
+    var order: Int
+    var transaction: Int
+    var distance: Int64
   }
 
-  var solved: [Int?] { Assignment.solve(orderCount: orders, transactionCount: transactions, edges: edges) }
+  var orders: Int
+  var edges: [Edge]
+
+  func hasEdge(_ order: Int, _ transaction: Int) -> Bool {
+    edges.contains { $0.order == order && $0.transaction == transaction }
+  }
 
   /// The best assignment, found by trying all.
-  var bruteForce: [Int?] {
+  func bruteForce(isCrossing: Bool = true) -> [Int?] {
     var best: (pairs: Int, distance: Int64, partners: [Int?])?
     func isBetter(_ pairs: Int, _ distance: Int64, _ partners: [Int?]) -> Bool {
       guard let best else { return true }
@@ -203,16 +198,13 @@ private struct Graph: CustomStringConvertible {
       }
       extend(partners + [nil], taken: taken, distance: distance)
       for edge in edges where edge.order == partners.count && !taken.contains(edge.transaction) {
+        if !isCrossing, taken.contains(where: { $0 > edge.transaction }) { continue }
         extend(
           partners + [edge.transaction], taken: taken.union([edge.transaction]), distance: distance + edge.distance)
       }
     }
     extend([], taken: [], distance: 0)
     return best?.partners ?? []
-  }
-
-  var description: String {
-    "\(orders)x\(transactions) " + edges.map { "\($0.order)-\($0.transaction):\($0.distance)" }.joined(separator: " ")
   }
 }
 
@@ -223,6 +215,8 @@ private struct Line: CustomStringConvertible {
   var window: Int64
   /// By order; empty if all orders are alike.
   var hasGoods: [Bool] = []
+  /// By order; empty if all transactions within the window are linked.
+  var linked: [LinkedPlaces] = []
 
   init(orders: [Int64], transactions: [Int64], window: Int64) {
     (self.orders, self.transactions, self.window) = (orders.sorted(), transactions.sorted(), window)
@@ -235,21 +229,30 @@ private struct Line: CustomStringConvertible {
   }
 
   var solved: (partners: [Int?], steps: Int) {
-    TimelineAssignment.solve(orders: orders, transactions: transactions, window: window, hasGoods: hasGoods)
+    TimelineAssignment.solve(
+      orders: orders, transactions: transactions, window: window, hasGoods: hasGoods, linked: linked)
+  }
+
+  /// Solved without a table where possible.
+  var solvedInParts: [Int?] {
+    CompleteTimelineAssignment.solve(
+      orders: orders, transactions: transactions, window: window, hasGoods: hasGoods, linked: linked
+    ).partners
   }
 
   var graph: Graph {
-    var edges: [Assignment.Edge] = []
+    var edges: [Graph.Edge] = []
     for (order, time) in orders.enumerated() {
       for (transaction, other) in transactions.enumerated() where abs(time - other) <= window {
+        guard linked.isEmpty || linked[order].contains(transaction) else { continue }
         let penalty: Int64 = hasGoods.isEmpty || hasGoods[order] ? 0 : 1_000_000
-        edges.append(edge(order, transaction, abs(time - other) + penalty))
+        edges.append(Graph.Edge(order: order, transaction: transaction, distance: abs(time - other) + penalty))
       }
     }
-    return Graph(orders: orders.count, transactions: transactions.count, edges: edges)
+    return Graph(orders: orders.count, edges: edges)
   }
 
   var description: String {
-    "\(orders) \(transactions) within \(window), goods \(hasGoods)"
+    "\(orders) \(transactions) within \(window), goods \(hasGoods), linked \(linked)"
   }
 }

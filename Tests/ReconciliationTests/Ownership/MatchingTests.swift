@@ -323,42 +323,6 @@ import Testing
     #expect(lost?.map(\.isFinal) == Array(repeating: true, count: 7) + [false])
   }
 
-  @Test("If receipts lack purchases, the timeline's result equals the general algorithm's", arguments: Effort.blocks)
-  func listsWithGaps(block: UInt64) {
-    var random = SeededGenerator(seed: block)
-    let rules = ShopFixture().world.rules
-    var answers = 0
-    for number in 0..<60 {
-      // Times are half days, so that many distances are equal, and some equal the window.
-      let orderCount = random.number(9...14)
-      let orders = (0..<orderCount).map { place in
-        Claimant(
-          order: Order(
-            orderId: Identifier("o\(10 + place)"), userId: "bot", productId: "gems.100", amount: .of(990),
-            status: .verified, createdAt: ordered + .hours(12 * Int64(random.number(0...10)))), proven: .none)
-      }
-      let matching = Matching(of: orders, rules: rules)
-      let inTime = Array(matching.claimants.indices)
-      let saleCount = random.number(9...14)
-      let hours = (0..<saleCount).map { _ in 12 * Int64(random.number(0...10)) }.sorted()
-      var pairs: [Matching.Pair] = []
-      for sale in 0..<saleCount {
-        var record = TransactionRecord(
-          environment: .production, transactionId: Identifier("T\(10 + sale)"), productId: "gems.100")
-        record.purchaseDate = ordered + .hours(hours[sale])
-        pairs += (0..<orderCount).map { Matching.Pair(order: $0, sale: sale, transaction: record) }.filter { pair in
-          matching.distance(pair, inTime) <= rules.matchWindow.microseconds && !random.oneIn(12)
-        }
-      }
-      guard Set(pairs.map(\.sale)).count == saleCount,
-        let partners = matching.assignByTimeline(pairs, inTime, saleCount: saleCount)
-      else { continue }
-      answers += 1
-      #expect(partners == matching.assignByFlow(pairs, inTime, saleCount: saleCount), "\(block), \(number)")
-    }
-    #expect(answers > 5)
-  }
-
   /// Orders inside and outside the window of one to three purchases.
   private func fewPurchases(using random: inout SeededGenerator) -> [Claimant] {
     let records = (0..<random.number(1...3)).map { number in

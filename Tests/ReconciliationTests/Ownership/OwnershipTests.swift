@@ -134,44 +134,6 @@ import Testing
     }
   }
 
-  @Test("Many claims with gaps are assigned like by the general algorithm", arguments: Effort.blocks)
-  func gaps(block: UInt64) {
-    var random = SeededGenerator(seed: block)
-    var tried = 0
-    for number in 0..<40 {
-      let hours = random.pick(3, 40, 160)
-      func time() -> Instant { noon + .hours(Int64(random.number(0...hours))) }
-      let records = (0..<random.number(9...13)).map { place in
-        let date = time()
-        return ShopFixture().paid(Identifier("T\(place)")) { $0.purchaseDate = date }
-      }
-      let density = random.pick(6, 9, 10)
-      let claimants = (0..<random.number(9...14)).map { place in
-        var order = unnamed(Identifier("o\(place)"))
-        order.createdAt = time()
-        return Claimant(
-          order: order, proven: VerifiedTransactions(records.filter { _ in random.number(1...10) <= density }))
-      }.sorted { ($0.order.createdAt, $0.order.orderId) < ($1.order.createdAt, $1.order.orderId) }
-      let matching = Matching(
-        deciding: claimants, ShopFixture().world.rules, without: Array(repeating: false, count: claimants.count))
-      let sales = records.sorted { $0.isSold(before: $1) }.map(\.purchaseKey)
-      for members in Matching.groups(Array(matching.links.joined())) {
-        let own = claimants.indices.filter { order in members.contains { $0.index == order } }
-        let keys = sales.filter { sale in members.contains { $0.transaction.purchaseKey == sale } }
-        let pairs = members.compactMap { member -> Matching.Pair? in
-          guard let order = own.firstIndex(of: member.index),
-            let sale = keys.firstIndex(of: member.transaction.purchaseKey)
-          else { return nil }
-          return Matching.Pair(order: order, sale: sale, transaction: member.transaction)
-        }
-        guard let onTimeline = matching.assignByTimeline(pairs, own, saleCount: keys.count) else { continue }
-        tried += 1
-        #expect(onTimeline == matching.assignByFlow(pairs, own, saleCount: keys.count), "\(number)")
-      }
-    }
-    #expect(tried > 5)
-  }
-
   @Test("A claim is not lost finally to an order whose stated ID is not known yet", arguments: [true, false])
   func lostToUnsettled(isOwnerUnsettled: Bool) {
     let record = ShopFixture().paid("T1") { $0.appAccountToken = .stated("A1") }

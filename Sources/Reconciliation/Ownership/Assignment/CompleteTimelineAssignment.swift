@@ -1,26 +1,33 @@
 import HeapModule
 
-/// The result of ``TimelineAssignment`` if every pair within the window is allowed, in n log n steps.
+/// The result of ``TimelineAssignment``, in n log n steps unless a pair of the best time line is not linked.
 /// For equal numbers, the pairs in the order of time are the best ones. For unequal numbers, two heaps find the points
 /// without a partner. Memory is in proportion to n.
-/// The window and goods are checked afterwards. Parts that exceed the window or leave out an order with goods, and
-/// ties, are left to ``TimelineAssignment``.
+/// The window, links and goods are checked afterwards. Parts with a pair outside the window or without a link, parts that
+/// leave out an order with goods, and ties are left to ``TimelineAssignment``.
 struct CompleteTimelineAssignment {
   /// Returns, by order, its transaction or nil. Times are in microseconds, sorted.
-  /// `hasGoods` goes by order; empty if all orders are alike.
+  /// `hasGoods` and `linked` go by order; empty: all orders are alike, or all transactions within the window are linked.
   static func solve(
-    orders: [Int64], transactions: [Int64], window: Int64, hasGoods: [Bool] = []
+    orders: [Int64], transactions: [Int64], window: Int64, hasGoods: [Bool] = [], linked: [LinkedPlaces] = []
   ) -> (partners: [Int?], steps: Int) {
     var partners = [Int?](repeating: nil, count: orders.count)
     var steps = orders.count + transactions.count
     for part in parts(orders, transactions, window) where !part.orders.isEmpty && !part.transactions.isEmpty {
       let (times, sales) = (Array(orders[part.orders]), Array(transactions[part.transactions]))
       let goods = hasGoods.isEmpty ? [] : Array(hasGoods[part.orders])
+      let links = linked.isEmpty ? [] : linked[part.orders].map { $0.within(part.transactions) }
+      func isLinked(_ order: Int, _ partner: Int?) -> Bool {
+        links.isEmpty || partner.map(links[order].contains) ?? true
+      }
       let found: [Int?]
-      if let solved = solvePart(times, sales, window, &steps), !leavesOutGoods(solved, goods) {
+      if let solved = solvePart(times, sales, window, &steps), !leavesOutGoods(solved, goods),
+        solved.indices.allSatisfy({ isLinked($0, solved[$0]) })
+      {
         found = solved
       } else {
-        let solved = TimelineAssignment.solve(orders: times, transactions: sales, window: window, hasGoods: goods)
+        let solved = TimelineAssignment.solve(
+          orders: times, transactions: sales, window: window, hasGoods: goods, linked: links)
         steps += solved.steps
         found = solved.partners
       }

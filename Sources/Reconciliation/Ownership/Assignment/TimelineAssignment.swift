@@ -1,7 +1,35 @@
-/// The result of ``Assignment`` for orders and transactions on one line of time, both in the order of time.
-/// One app receipt that was sent for every order of its user makes such a problem. An exchange of the transactions of
-/// two pairs that cross costs nothing and gives the earlier order the earlier one, so that the best pairs never cross. A
-/// table of the pairs within the window finds them, from the last order to the first.
+/// The transactions that may pay an order, by place in time.
+enum LinkedPlaces {
+  case range(Range<Int>)
+  /// In ascending order.
+  case list([Int])
+
+  func contains(_ place: Int) -> Bool {
+    switch self {
+    case .range(let range): return range.contains(place)
+    case .list(let places):
+      let found = places.partitioningIndex { $0 >= place }
+      return found < places.count && places[found] == place
+    }
+  }
+
+  /// The places within a range, counted from its start.
+  func within(_ part: Range<Int>) -> LinkedPlaces {
+    switch self {
+    case .range(let range):
+      let own = range.clamped(to: part)
+      return .range(own.lowerBound - part.lowerBound..<own.upperBound - part.lowerBound)
+    case .list(let places): return .list(places.filter(part.contains).map { $0 - part.lowerBound })
+    }
+  }
+}
+
+/// The assignment of transactions to orders on one line of time, both in the order of time.
+/// One app receipt that was sent for every order of its user makes such a problem. Pairs do not cross. A table of the
+/// pairs within the window finds the best ones, from the last order to the first: the most pairs, then the most orders
+/// with goods, then the smallest total distance, then the earlier order with the earlier transaction.
+/// Where receipts list no more than a part, more pairs may be possible if some cross. Orders that were left out are then
+/// added by augmenting paths (Kuhn 1955), those with goods first: no order is accused to keep the sequence.
 /// The time grows with the pairs: 25 million for 5,000 orders and purchases within three days. Memory is at most
 /// ``tableLimit`` bytes, beside a number for each order and transaction.
 struct TimelineAssignment {
@@ -13,6 +41,8 @@ struct TimelineAssignment {
   private let pairValue: Int128
   /// By order, the transactions within the window.
   private var reach: [Range<Int>] = []
+  /// By order; empty if all transactions within the window may pay it.
+  private let linked: [LinkedPlaces]
   private var partners: [Int?]
   private var steps = 0
 
@@ -20,19 +50,22 @@ struct TimelineAssignment {
   static let tableLimit = 1 << 26
 
   /// Returns, by order, its transaction or nil. Times are in microseconds, sorted.
-  /// `hasGoods` goes by order; empty if all orders are alike. Of the assignments with the most pairs, one with the most
-  /// such orders is best.
+  /// `hasGoods` and `linked` go by order; empty: all orders are alike, or all transactions within the window are linked.
   static func solve(
-    orders: [Int64], transactions: [Int64], window: Int64, hasGoods: [Bool] = [], tableLimit: Int = tableLimit
+    orders: [Int64], transactions: [Int64], window: Int64, hasGoods: [Bool] = [], linked: [LinkedPlaces] = [],
+    tableLimit: Int = tableLimit
   ) -> (partners: [Int?], steps: Int) {
-    var problem = TimelineAssignment(orders, transactions, window, hasGoods)
+    var problem = TimelineAssignment(orders, transactions, window, hasGoods, linked)
     let nothing = BestValues(values: Array(repeating: 0, count: transactions.count + 1), known: transactions.count)
     _ = problem.pair(orders.indices, before: nothing, begin: 0, tableLimit: tableLimit)
+    if !linked.isEmpty { problem.addOrdersLeftOut(hasGoods) }
     return (problem.partners, problem.steps)
   }
 
-  private init(_ orders: [Int64], _ transactions: [Int64], _ window: Int64, _ hasGoods: [Bool]) {
-    (self.orders, self.transactions) = (orders, transactions)
+  private init(
+    _ orders: [Int64], _ transactions: [Int64], _ window: Int64, _ hasGoods: [Bool], _ linked: [LinkedPlaces]
+  ) {
+    (self.orders, self.transactions, self.linked) = (orders, transactions, linked)
     // More than the sum of all distances, if some orders have goods.
     let penalty = hasGoods.contains(true) ? (window + 1) * Int64(orders.count + 1) : 0
     penalties = orders.indices.map { hasGoods.isEmpty || hasGoods[$0] ? 0 : penalty }
@@ -105,12 +138,90 @@ struct TimelineAssignment {
     var ofPairs = Int128.min
     for place in reach.reversed() {
       let without = best.values[place]
-      let paired = diagonal + pairValue - Int128(abs(transactions[place] - time) + penalties[order])
+      let paired =
+        isLinked(order, place)
+        ? diagonal + pairValue - Int128(abs(transactions[place] - time) + penalties[order]) : Int128.min
       diagonal = without
       ofPairs = max(ofPairs, paired)
       best.values[place] = max(ofPairs, without)
       choose(ofPairs < without ? .skipOrder : paired == ofPairs ? .pair : .skipTransaction)
     }
     steps += reach.count
+  }
+
+  private func isLinked(_ order: Int, _ place: Int) -> Bool { linked.isEmpty || linked[order].contains(place) }
+
+  // MARK: - Orders left out
+
+  private mutating func addOrdersLeftOut(_ hasGoods: [Bool]) {
+    var owners = [Int?](repeating: nil, count: transactions.count)
+    for (order, place) in partners.enumerated() { if let place { owners[place] = order } }
+    let leftOut = orders.indices.filter { partners[$0] == nil && !reach[$0].isEmpty }
+    let isFirst = hasGoods.isEmpty ? leftOut.map { _ in true } : leftOut.map { hasGoods[$0] }
+    // What a vain search has reached stays out of reach of all later ones, until a path changes the pairs.
+    var search = PathSearch(count: transactions.count)
+    for isTurn in [true, false] {
+      for (order, isFirst) in zip(leftOut, isFirst) where isFirst == isTurn {
+        if addOrder(order, &owners, &search) { search = PathSearch(count: transactions.count) }
+      }
+    }
+  }
+
+  private struct PathSearch {
+    /// By place, the order that reached it.
+    var origins: [Int?]
+    /// By place, the next place that was not reached, or a place before it: disjoint sets.
+    private var following: [Int]
+
+    init(count: Int) { (origins, following) = (Array(repeating: nil, count: count), Array(0...count)) }
+
+    mutating func reach(_ place: Int, from order: Int) {
+      origins[place] = order
+      following[place] = place + 1
+    }
+
+    mutating func firstUnreached(from start: Int) -> Int {
+      var place = start
+      while following[place] != place {
+        following[place] = following[following[place]]
+        place = following[place]
+      }
+      return place
+    }
+  }
+
+  /// Pairs an order along the shortest path on which every other order exchanges its transaction.
+  private mutating func addOrder(_ first: Int, _ owners: inout [Int?], _ search: inout PathSearch) -> Bool {
+    var (queue, head) = ([first], 0)
+    while head < queue.count {
+      let order = queue[head]
+      head += 1
+      var place = search.firstUnreached(from: reach[order].lowerBound)
+      while place < reach[order].upperBound {
+        steps += 1
+        if isLinked(order, place) {
+          search.reach(place, from: order)
+          guard let owner = owners[place] else {
+            exchange(endingAt: place, first, &owners, search)
+            return true
+          }
+          queue.append(owner)
+        }
+        place = search.firstUnreached(from: place + 1)
+      }
+    }
+    return false
+  }
+
+  private mutating func exchange(
+    endingAt last: Int, _ first: Int, _ owners: inout [Int?], _ search: PathSearch
+  ) {
+    var place = last
+    while let order = search.origins[place] {
+      let left = partners[order]
+      (partners[order], owners[place]) = (place, order)
+      guard order != first, let left else { return }
+      place = left
+    }
   }
 }
