@@ -110,6 +110,11 @@ public struct Matching {
   ///
   /// In each round every order without a purchase asks for its next one, so that a purchase compares any number of
   /// orders at once. Orders keep the purchases in `taken`.
+  ///
+  /// Goods decide among the orders of one person alone, so that an order without a chance of its own may move the purchase
+  /// to another person. Choices may then go round in circles, and no matching is stable. An order that has lost a purchase
+  /// twice therefore leaves it to the others. The result stays one of the facts alone, each purchase has one owner at most,
+  /// and where a stable matching exists the result is stable.
   private mutating func match(in environment: AppleEnvironment, except taken: Set<PurchaseKey> = []) {
     func isOpen(_ link: Link) -> Bool {
       let sale = link.transaction.purchaseKey
@@ -120,6 +125,7 @@ public struct Matching {
     var matchByPurchase: [PurchaseKey: Link] = [:]
     // Every order that asked, because a later order of a person may change which of its orders is the best.
     var proposals: [PurchaseKey: [Link]] = [:]
+    var losses: [Loss: Int] = [:]
     var asking = ordersWithoutPurchase
     while !asking.isEmpty {
       var open: [PurchaseKey] = []
@@ -135,7 +141,8 @@ public struct Matching {
       var displaced: [Int] = []
       while let sale = open.popLast() {
         let willing = (proposals[sale] ?? []).filter { link in
-          matched[link.index].map { $0.transaction.purchaseKey == sale || link.isPreferred(to: $0) } ?? true
+          losses[Loss(index: link.index, purchase: sale), default: 0] < 2
+            && matched[link.index].map { $0.transaction.purchaseKey == sale || link.isPreferred(to: $0) } ?? true
         }
         guard !willing.isEmpty else { continue }
         let winner = best(of: willing)
@@ -143,6 +150,7 @@ public struct Matching {
         if let displacedMatch = matchByPurchase[sale] {
           matched[displacedMatch.index] = nil
           displaced.append(displacedMatch.index)
+          losses[Loss(index: displacedMatch.index, purchase: sale), default: 0] += 1
         }
         // An order that was turned down before exchanges its purchase for this one.
         if let left = matched[winner.index]?.transaction.purchaseKey {
@@ -153,6 +161,12 @@ public struct Matching {
       }
       asking = Set(asking + displaced).sorted().filter { matched[$0] == nil && next[$0] < links[$0].count }
     }
+  }
+
+  /// An order that lost a purchase to a better one.
+  private struct Loss: Hashable {
+    var index: Int
+    var purchase: PurchaseKey
   }
 
   /// The best order of each person, then the best person.
