@@ -1,5 +1,6 @@
 import Foundation
 import Testing
+import X509
 
 @testable import AppStore
 
