@@ -117,7 +117,9 @@ struct SheetFeatureTests {
   }
 
   @Test func otherValuesBeyondTheLimitsAreRejectedBeforeTheyReachTheLibrary() throws {
-    try withSheet(.inMemory) { sheet, workbook in
+    try withTemporaryDirectory { directory in
+      let workbook = try Workbook(in: directory)
+      let sheet = try workbook.addSheet(named: "Orders", storage: .inMemory)
       let format = try workbook.addFormat(CellStyle())
       let one = CellRange(rows: 0...0, columns: 0...0)
       let outside = CellRange(rows: 0...1_048_576, columns: 0...0)

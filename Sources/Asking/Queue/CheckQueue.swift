@@ -73,7 +73,8 @@ package struct CheckQueue: Sendable {
   /// `judge` identifies the root certificates; after it changes, refusals are judged again.
   @discardableResult
   package func enqueue(from unknownFrom: Instant? = nil, judge: String? = nil) async throws -> Int {
-    let count = try await intake.run(from: unknownFrom, judge: judge)
+    let listed = selection.isOfOrderOrUser ? try await listedProofs() : nil
+    let count = try await intake.run(from: unknownFrom, judge: judge, listed: listed)
     // A run about one order asks about it anyway, and leaves the others to the night.
     if isWhole {
       try await store.withConnection { [table, asOf] in try table.noteAccusations(before: asOf, on: $0) }

@@ -33,7 +33,8 @@ struct QueueIntake: Sendable {
 
   /// Updates the queue. Returns how many checks are new, moved or judged again. `unknownFrom` is the date of the oldest
   /// row that an audit met and no run had added.
-  func run(from unknownFrom: Instant? = nil, judge: String? = nil) async throws -> Int {
+  /// Of changed receipts with a refusal, only `listed` ones are judged again; nil: all.
+  func run(from unknownFrom: Instant? = nil, judge: String? = nil, listed: ListedProofs? = nil) async throws -> Int {
     var state = try await AskingState.read(store)
     let definition = try await source.definition()
     let times = [table.policy.staleAfter, table.policy.refundWindow, table.policy.lookback]
@@ -59,7 +60,7 @@ struct QueueIntake: Sendable {
     if let unknownFrom, !isAll {
       count += try await takeOrders(changedFrom: nil, createdFrom: max(horizon, unknownFrom))
     }
-    count += try await rejudgeChangedReceipts()
+    count += try await rejudgeChangedReceipts(listed?.receiptIds.sorted().map(\.text))
     if let judge = judge.map({ "\($0) \(Version.current)" }), judge != state[.judge] {
       if state[.judge] != nil { count += try await rejudgeRefusals() }
       state[.judge] = judge
@@ -244,7 +245,8 @@ struct QueueIntake: Sendable {
   }
 
   /// Judges refused and doubtful receipts again if the shop has changed their payload, transaction ID or app.
-  private func rejudgeChangedReceipts() async throws -> Int {
+  private func rejudgeChangedReceipts(_ ids: [String]?) async throws -> Int {
+    let isListed = ids == nil ? "TRUE" : "c.subject_id = ANY ($3)"
     var count = 0
     var last = Identifier()
     while true {
@@ -252,9 +254,9 @@ struct QueueIntake: Sendable {
         """
         SELECT c.subject_id, c.fingerprint FROM night_audit.receipt_checks c
         WHERE c.subject_kind = 'receipt' AND c.outcome IN ('rejected', 'review', 'not_found')
-          AND c.fingerprint IS NOT NULL AND c.received_at >= $1 AND c.subject_id > $2
+          AND c.fingerprint IS NOT NULL AND c.received_at >= $1 AND c.subject_id > $2 AND \(isListed)
         ORDER BY c.subject_id LIMIT \(Self.doubtfulPageSize)
-        """, [.timestamp(horizon.microseconds), .text(last.text)])
+        """, [.timestamp(horizon.microseconds), .text(last.text)] + (ids.map { [.textArray($0)] } ?? []))
       let known = try rows.map { (id: Identifier(try $0.text(0)), fingerprint: try $0.text(1)) }
       guard let newest = known.last else { return count }
       last = newest.id
