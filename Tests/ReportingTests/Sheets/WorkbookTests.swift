@@ -517,10 +517,10 @@ struct WorkbookTests {
 
   @Test func theWorkbookOfALongerPeriodHasItsOwnNameTitleFindingsAndRollForward() throws {
     var report = Self.sample
-    report.options.period = ReportPeriod(
+    report.options.period = Period(
       since: "2026-11-01", until: "2026-11-30", start: instant("2026-11-01T00:00:00Z"),
       end: instant("2026-12-01T00:00:00Z"))
-    (report.summary.since, report.summary.until) = ("2026-11-01", "2026-11-30")
+    report.summary.period = report.options.period
     report.summary.changes.since = instant("2026-11-01T03:00:00Z")
     var older = Finding(.wrongUser, .order("old"))
     older.occurredAt = instant("2026-10-31T23:59:59Z")

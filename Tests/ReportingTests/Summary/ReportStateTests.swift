@@ -23,7 +23,7 @@ import Testing
   func states(_ isComplete: Bool, _ missing: Int, _ heading: String, _ text: String) throws {
     var report = SampleReport()
     (report.summary.isComplete, report.summary.missingDays) = (isComplete, missing)
-    (report.summary.since, report.summary.until) = ("2026-11-01", "2026-11-30")
+    (report.summary.period.since, report.summary.period.until) = ("2026-11-01", "2026-11-30")
     let facts = report.summary
     #expect(facts.state.heading == heading && facts.state.text == text)
     #expect(missing == 0 || facts.stateLine.contains(text))

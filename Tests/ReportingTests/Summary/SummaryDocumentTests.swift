@@ -13,7 +13,7 @@ struct SummaryDocumentTests {
     report.summary.isComplete = false
     report.summary.incompleteReasons = ["3 receipts were not answered."]
     (report.summary.findings.opening, report.summary.findings.closed) = (4, 4)
-    report.summary.notChecked = ["Game": EvidenceChannel.verifyReceipt.unseenKinds]
+    report.summary.notChecked = ["Game": FindingKind.allCases.filter { $0.has(.needsServerAPI) }]
     report.summary.feedCoverage["Game"] = FeedCoverage(sales: 3, reported: 2)
     var orphan = Finding(.orphanPayment, .transaction("T1"), reason: "No order claims it.")
     (orphan.isAmountAtRiskUnknown, orphan.occurredAt) = (true, SampleReport.asOf - .days(31))

@@ -116,16 +116,11 @@ struct TieOutRunTests {
       orders: [JudgedOrder] = [], skus: [String: String?] = ["game": "GAME01"]
     ) async throws -> TieOutOutcome {
       let asOf = TieOutRunTests.asOf + span
-      let settings = TieOutSettings(
-        connect: nil, folder: folder, zone: try #require(ReportZone("America/Los_Angeles")), trailingDays: 5,
-        keepRaw: .days(400), lookback: lookback, alertUnits: 10,
-        apps: skus.sorted { $0.key < $1.key }
-          .map { Scope.App(name: $0.key, bundleId: "com.example.\($0.key)", sku: $0.value) },
-        salesSchema: "sales", timeout: .seconds(30))
-      let run = TieOutRun(
-        settings: settings, databaseURL: conninfo, salesURL: conninfo, asOf: asOf,
-        day: TieOutRunTests.businessDay(asOf), logger: Logger(label: "tests")
-      ) { false }
+      var settings = Settings()
+      (settings.databaseURL, settings.lookback, settings.tieOut.folder) = (conninfo, lookback, folder)
+      settings.apps = skus.sorted { $0.key < $1.key }
+        .map { Settings.App(name: $0.key, bundleId: "com.example.\($0.key)", sku: $0.value) }
+      let run = try TieOutRun(settings: settings, asOf: asOf, logger: Logger(label: "tests")) { false }
       let gathered = try await run.gather(mayFetch: true)
       return try await withBlockingThread { scope in
         try run.compare(scope, gathered, temporaryDirectory: NSTemporaryDirectory()) { each in
