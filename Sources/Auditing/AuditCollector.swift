@@ -298,7 +298,7 @@ final class AuditCollector {
       days.join(DayTotals.Sum(orders: orders, minorUnits: try reader.int128()), of: bucket, dayAt: day)
     case .salesTotal, .proof, .reference, .group, .orderTransaction, .contested, .contestedOrder, .linkQuestion,
       .linkableOrder, .openPerson,
-      .matched, .purchase, .boughtTwice, .delivery, .repeatedDelivery, .looked:
+      .matched, .purchase, .boughtTwice, .delivery, .repeatedDelivery, .looked, .ownedPeriod:
       throw RecordReader.Mismatch()
     }
   }

@@ -1,4 +1,5 @@
 import Reconciliation
+import Run
 import Streams
 
 extension AuditPass {
