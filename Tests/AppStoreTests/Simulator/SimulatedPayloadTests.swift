@@ -31,7 +31,7 @@ struct SimulatedPayloadTests {
           // Only Apple can verify an old transaction receipt.
           case .claim(let claim):
             #expect(damage != "truncated" && form == "transaction" && claim.bundleId == "com.example.game")
-          case .refused(let refusal): #expect(damage == "truncated" && refusal == .malformed, "\(damage) of \(form)")
+          case .refused(let reason, _): #expect(damage == "truncated" && reason == .malformed, "\(damage) of \(form)")
           case .noRoots: Issue.record("\(damage) of \(form)")
           }
         }

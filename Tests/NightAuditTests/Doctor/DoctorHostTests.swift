@@ -1,6 +1,7 @@
 import AppStore
 import Crypto
 import Foundation
+import Reconciliation
 import TestSupport
 import Testing
 
@@ -125,7 +126,7 @@ private let night = "0 3 * * * root night-audit run\n"
     }
   }
 
-  private static func deliver(_ machine: Machine, _ name: String, _ means: DeliveryMethod) {
+  private static func deliver(_ machine: Machine, _ name: String, _ means: DispatchTarget.DeliveryMethod) {
     machine.settings.deliver = [DispatchTarget(name: name, means: means)]
   }
 
