@@ -81,7 +81,9 @@ extension Selection {
 
 /// Runs a script in a database.
 func execute(_ url: String, _ script: String) async throws {
-  try await execute(url, script)
+  let session = try await PostgresSession.connect(url, applicationName: "night-audit tests")
+  try await session.executeScript(script)
+  await session.close()
 }
 
 final class TemporaryFolder: Sendable {
