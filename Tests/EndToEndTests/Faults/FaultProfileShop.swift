@@ -1,6 +1,7 @@
 import Foundation
 import Reconciliation
 import TestSupport
+import Testing
 
 @testable import SampleWorlds
 

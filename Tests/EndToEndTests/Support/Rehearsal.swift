@@ -1,6 +1,7 @@
 import Foundation
 import Synchronization
 import TestSupport
+import Testing
 
 /// A sample shop of 500 orders, which asks through verifyReceipt.
 ///
