@@ -257,7 +257,7 @@ import Testing
 
   /// The plan uses the index of due checks, however many checks there are.
   @Test func aClaimReadsTheIndexOfDueChecks() async throws {
-    try await addReceipts(3_000)
+    try await addReceipts(20_000)
     try await shop.session.execute(
       "UPDATE night_audit.receipt_checks SET due_rank = 4, due_from = due_from + interval '9 days' WHERE subject_id > 'r2'"
     )
