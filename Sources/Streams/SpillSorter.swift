@@ -108,7 +108,7 @@ public final class SpillSorter {
     arena.deallocate()
   }
 
-  /// Adds a record. Not allowed after the first `next`.
+  /// Adds a record. Not allowed between the first `next` and `reopen()`.
   public func add(key: UnsafeRawBufferPointer, content: UnsafeRawBufferPointer) throws(Failure) {
     precondition(!isSorted, "records are added before they are read")
     let length = key.count + content.count
@@ -157,7 +157,8 @@ public final class SpillSorter {
     UnsafeRawBufferPointer(rebasing: arena[range])
   }
 
-  /// Moves all records of another sorter into this one. Not allowed after the first `next` of either.
+  /// Moves all records of another sorter into this one. Not allowed after the first `next` of either, unless it was
+  /// reopened.
   public func absorb(_ other: SpillSorter) throws(Failure) {
     precondition(!isSorted && !other.isSorted, "records are added before they are read")
     for entry in other.entries { try add(key: other.bytes(entry.key), content: other.bytes(entry.content)) }

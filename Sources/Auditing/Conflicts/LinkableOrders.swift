@@ -50,8 +50,7 @@ struct LinkableOrders {
       guard transaction.record.isPurchase(of: first.productId) else { continue }
       switch link {
       case .token where transaction.isWithToken && first.hasPurchases: continue
-      case .token: break
-      case .subscription: break
+      case .token, .subscription: break
       }
       let start = isStated ? 0 : kind.orders.partitioningIndex { $0.createdAt >= sold - rules.matchWindow }
       let end =

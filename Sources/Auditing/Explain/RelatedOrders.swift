@@ -384,7 +384,7 @@ struct RelatedOrders {
     func note(_ owner: Identifier, _ claims: OrderClaims) {
       for record in claims.owned { result.owners[record.key] = owner }
       guard case .valid(let order) = groups[owner]?.row else { return }
-      periods += claims.owned.compactMap { OwnedPeriod($0, ownedBy: order) }
+      periods += claims.owned.compactMap { OwnedPeriod($0, ownedBy: order, isFinal: claims.isFinal) }
     }
     for (orderId, records) in claimable where !isContestant.contains(orderId) {
       guard records.contains(where: { $0.productionSubscription != nil }), let group = groups[orderId],

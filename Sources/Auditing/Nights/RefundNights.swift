@@ -66,7 +66,7 @@ final class RefundNights {
   /// now, with or without an order. A purchase with another owner is not compared, because Apple's price counts without
   /// an order.
   ///
-  /// - Parameter selection: the filter that left out refunds tonight. It leaves out the same withdrawn ones.
+  /// - Parameter selection: the filter of tonight's refunds. It applies to withdrawn refunds, too.
   func compare(
     with base: BaseNight?, _ selection: Selection, asOf: Instant, refundedBefore period: Instant,
     in dimensions: ReportDimensions, on connection: borrowing BlockingConnection, adjusted: (ChangeRow) throws -> Void
@@ -78,6 +78,12 @@ final class RefundNights {
         && selection.includes(
           orderId: refund.orderId, userId: refund.userId, productId: refund.productId, bundleId: selection.bundleId)
     }
+    let isOfFew = selection.isOfOrderOrUser
+    let ofFew = """
+      AND transaction_id IN (
+        SELECT transaction_id FROM night_audit.refund_nights
+        WHERE order_id IN (SELECT id FROM ids) OR user_id IN (SELECT id FROM ids))
+      """
     // Differences are against the last stored row; the base night may be an earlier one.
     var before = try OrderedStream(
       connection.copyOut(
@@ -86,7 +92,7 @@ final class RefundNights {
           (t.revoked_at IS NULL AND t.revocation_withdrawn_at <= \(asOf.sqlText)) IS TRUE, b.order_id
         FROM (
           SELECT DISTINCT ON (transaction_id) * FROM night_audit.refund_nights
-          WHERE as_of < \(asOf.sqlText) ORDER BY transaction_id, as_of DESC) o
+          WHERE as_of < \(asOf.sqlText) \(isOfFew ? ofFew : "") ORDER BY transaction_id, as_of DESC) o
         LEFT JOIN LATERAL (
           SELECT * FROM night_audit.refund_nights r
           WHERE r.transaction_id = o.transaction_id AND r.as_of <= \(base?.asOf.sqlText ?? "'-infinity'::timestamptz")
@@ -94,7 +100,7 @@ final class RefundNights {
         LEFT JOIN night_audit.transactions t
           ON t.transaction_id = o.transaction_id AND t.environment = '\(AppleEnvironment.production.rawValue)'
         ORDER BY o.transaction_id
-        """)
+        """, ids: isOfFew ? [selection.orderId, selection.userId].compactMap(\.self) : [])
     ) {
       (
         last: try Kept($0), base: try $0.optionalRefund(13, currency: 12), isWithdrawn: try $0.bool(15),

@@ -87,7 +87,10 @@ extension AuditPass {
     var contestedOrders = try matchedOrders(matched)
     var repeated = RepeatedPurchases(rules: plan.rules)
     var record = RecordBytes()
+    var count = 0
     while try reading.advance() {
+      count += 1
+      if count % 4_096 == 0 { try endIfStopped() }
       let matched = contestedOrders.isNext(reading.orderId) ? try contestedOrders.next() : nil
       let sharesSubscription = matched != nil || reading.sharesSubscription
       let isNonConsumable = try plan.rules.catalogue.flatMap { catalogue in
@@ -99,7 +102,7 @@ extension AuditPass {
       let facts = OrderFacts.assembled(
         order, group, [], try reading.transactions(), matched, rules: plan.rules, open: open)
       if isNonConsumable ?? false { repeated.take(Judgement(judging: facts, rules: plan.rules)) }
-      for period in facts.claims.owned.compactMap({ OwnedPeriod($0, ownedBy: order) }) {
+      for period in facts.claims.owned.compactMap({ OwnedPeriod($0, ownedBy: order, isFinal: facts.claims.isFinal) }) {
         record.clear()
         period.write(to: &record)
         try periods.add(period.subscription, record)

@@ -12,6 +12,7 @@ extension AuditPass {
       return try OwnedPeriod(from: &reader)
     }
     while let subscription = reading.head?.subscription {
+      try endIfStopped()
       var ofOne: [OwnedPeriod] = []
       while let period = reading.head, period.subscription == subscription {
         ofOne.append(period)
@@ -28,7 +29,7 @@ extension OwnedPeriod {
   init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
     self.init(
       subscription: try record.id(), orderId: try record.id(), userId: try record.id(),
-      date: Instant(microseconds: try record.int()), distance: Span(microseconds: try record.int()))
+      date: Instant(microseconds: try record.int()), distance: Span(microseconds: try record.int()), isFinal: try record.flag())
   }
 
   func write(to record: inout RecordBytes) {
@@ -37,5 +38,6 @@ extension OwnedPeriod {
     record.put(userId)
     record.put(date.microseconds)
     record.put(distance.microseconds)
+    record.put(isFinal)
   }
 }

@@ -323,8 +323,8 @@ struct LinkableOrder {
 /// Shops that keep receipts, or the tokens they give to StoreKit, have few such transactions.
 final class LinkQuestions {
   private let directory: String
-  /// By link: transactions, and orders that need the user with a transaction's account token. Without content: a
-  /// transaction will wait for this link after another one.
+  /// By link: transactions, and orders that need the user with a transaction's account token. A record without content
+  /// announces a transaction that waits for another link first, or asks for the orders of a subscription.
   let questions: SpillSorter
   /// Orders that could own periods of subscriptions, by the question about the periods.
   let periodClaimants: SpillSorter

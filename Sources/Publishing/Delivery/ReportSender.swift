@@ -132,7 +132,7 @@ package struct ReportSender: Sendable {
       isTransient: ReportSender.isTransient(exitCode: code, message: ended.message))
   }
 
-  /// Tells from curl's exit code (curl(1)) if a retry in the same night can help.
+  /// True if a retry in the same night can help, by curl's exit code (curl(1)).
   static func isTransient(exitCode: Int32, message: String) -> Bool {
     switch exitCode {
     // Proxy, host or connection; unexpected greeting, partial file, timeout, TLS handshake, empty answer, sending,

@@ -14,7 +14,7 @@ extension FindingRules {
     {
       add(
         .wrongUser, atStake: order.amount, on: comparable,
-        "The purchase continues a subscription whose earlier periods user \(user: subscriber) ordered.")
+        "The purchase continues a subscription whose earlier periods belong to orders of user \(user: subscriber).")
     }
     if found.contains(where: { $0.kind == .wrongUser }) {
       requireReview("First find out which user paid and which user must have the goods.")

@@ -42,7 +42,8 @@ struct InterchangeableOrders {
     else { return nil }
   }
 
-  /// - Returns: false if a receipt lists later purchases alone, or other orders decide what one set apart owns.
+  /// - Returns: false if a receipt lists only later purchases, or if other orders decide the purchase of an order with a
+  ///   proof or a stated ID.
   private mutating func match(
     _ claimants: [Claimant], _ members: [Int], _ purchases: Purchases, _ lostClaimLimit: Int, _ rules: Rules
   ) -> Bool {

@@ -113,8 +113,8 @@ public struct Matching {
   ///
   /// Goods decide among the orders of one person alone, so that an order without a chance of its own may move the purchase
   /// to another person. Choices may then go round in circles, and no matching is stable. An order that has lost a purchase
-  /// twice therefore leaves it to the others. The result stays one of the facts alone, each purchase has one owner at most,
-  /// and where a stable matching exists the result is stable.
+  /// twice therefore leaves it to the others. The result depends on the facts alone, and each purchase has one owner at
+  /// most. It is nearly always stable where a stable matching exists.
   private mutating func match(in environment: AppleEnvironment, except taken: Set<PurchaseKey> = []) {
     func isOpen(_ link: Link) -> Bool {
       let sale = link.transaction.purchaseKey

@@ -8,25 +8,30 @@ public struct OwnedPeriod: Hashable, Sendable {
   public var date: Instant
   /// The time between the beginning of the period and the creation of the order.
   public var distance: Span
+  /// False while a missing answer could change what the order owns.
+  public var isFinal: Bool
 
-  public init(subscription: Identifier, orderId: Identifier, userId: Identifier, date: Instant, distance: Span) {
+  public init(
+    subscription: Identifier, orderId: Identifier, userId: Identifier, date: Instant, distance: Span,
+    isFinal: Bool = true
+  ) {
     (self.subscription, self.orderId, self.userId) = (subscription, orderId, userId)
-    (self.date, self.distance) = (date, distance)
+    (self.date, self.distance, self.isFinal) = (date, distance, isFinal)
   }
 
   /// nil: the purchase is no period of a subscription in production, or has no date.
-  public init?(_ purchase: TransactionRecord, ownedBy order: Order) {
+  public init?(_ purchase: TransactionRecord, ownedBy order: Order, isFinal: Bool) {
     guard let subscription = purchase.productionSubscription, let date = purchase.saleDate else { return nil }
     self.init(
       subscription: subscription, orderId: order.orderId, userId: order.userId, date: date,
-      distance: (date - order.createdAt).magnitude)
+      distance: (date - order.createdAt).magnitude, isFinal: isFinal)
   }
 }
 
 /// The orders beside one order of a subscription.
 public struct SubscriptionNeighbors: Hashable, Sendable {
-  /// The user of the one other person whose orders own earlier periods; nil: none, several, or the order's own person
-  /// owns the earliest.
+  /// The user of the one other person whose orders own earlier periods; nil: none, several, the order's own person owns
+  /// the earliest, or a missing answer could give an earlier period to another order.
   public var earlierUser: Identifier?
   /// True if another order owns a later period.
   public var hasLaterOrder: Bool
@@ -53,6 +58,7 @@ public struct SubscriptionOwners: Sendable {
     let firstPeople = Set(sorted.lazy.prefix { $0.date == first }.map { people.person($0.userId) })
     // By person, the smallest user with an order of an earlier period.
     var earlier: [Identifier: Identifier] = [:]
+    var areEarlierFinal = true
     var place = sorted.startIndex
     while place < sorted.endIndex {
       let end = sorted[place...].firstIndex { $0.date > sorted[place].date } ?? sorted.endIndex
@@ -60,9 +66,11 @@ public struct SubscriptionOwners: Sendable {
         let own = people.person(period.userId)
         let isOfOneOther = earlier.count == (earlier[own] == nil ? 1 : 2) && !firstPeople.contains(own)
         neighbors[period.orderId] = SubscriptionNeighbors(
-          earlierUser: isOfOneOther ? earlier.first { $0.key != own }?.value : nil, hasLaterOrder: period.date < last)
+          earlierUser: isOfOneOther && areEarlierFinal ? earlier.first { $0.key != own }?.value : nil,
+          hasLaterOrder: period.date < last)
       }
       for period in sorted[place..<end] {
+        areEarlierFinal = areEarlierFinal && period.isFinal
         let person = people.person(period.userId)
         earlier[person] = earlier[person].map { min($0, period.userId) } ?? period.userId
       }

@@ -155,8 +155,9 @@ class Job:
             compared = self._stage("purchases", groups, "orders", opened)
             owned = self._stage("subscriptions", of(compared, frames.OWNED_PERIOD), None)
             groups = groups.union(of(owned, frames.ORDER_TRANSACTION))
-            paid = of(compared, frames.PURCHASE).collect()
-            twice = of_list(self._once("bought-twice", paid), frames.BOUGHT_TWICE)
+            if self._plan.has_catalogue:
+                paid = of(compared, frames.PURCHASE).collect()
+                twice = of_list(self._once("bought-twice", paid), frames.BOUGHT_TWICE)
         material = groups.union(deliveries).union(self._spark.parallelize(twice))
         judged = self._stage("judge", material, "orders", opened + repeated)
         sums = {"sums": stores.sums(), "counts": stores.counts()}

@@ -29,14 +29,15 @@ enum LinkedPlaces {
 /// pairs within the window finds the best ones, from the last order to the first: the most pairs, then the most orders
 /// with goods, then the smallest total distance, then the earlier order with the earlier transaction.
 /// Where receipts list no more than a part, more pairs may be possible if some cross. Orders that were left out are then
-/// added by augmenting paths (Kuhn 1955), those with goods first: no order is accused to keep the sequence.
+/// added by augmenting paths (Kuhn 1955), those with goods first. An order of the best timeline keeps a transaction, even
+/// if an order with goods is left out.
 /// The time grows with the pairs: 25 million for 5,000 orders and purchases within three days. Memory is at most
 /// ``tableLimit`` bytes, beside a number for each order and transaction.
 struct TimelineAssignment {
   private let orders: [Int64]
   private let transactions: [Int64]
   /// The costs of pairing orders, beside the distance: orders without goods come last.
-  private let penalties: [Int64]
+  private let penalties: [Int128]
   /// One more pair outweighs any sum of distances and penalties.
   private let pairValue: Int128
   /// By order, the transactions within the window.
@@ -67,7 +68,7 @@ struct TimelineAssignment {
   ) {
     (self.orders, self.transactions, self.linked) = (orders, transactions, linked)
     // More than the sum of all distances, if some orders have goods.
-    let penalty = hasGoods.contains(true) ? (window + 1) * Int64(orders.count + 1) : 0
+    let penalty = hasGoods.contains(true) ? Int128(window + 1) * Int128(orders.count + 1) : 0
     penalties = orders.indices.map { hasGoods.isEmpty || hasGoods[$0] ? 0 : penalty }
     pairValue = Int128(window + 1) * Int128(orders.count + 1) * Int128(orders.count + 2)
     partners = Array(repeating: nil, count: orders.count)
@@ -140,7 +141,7 @@ struct TimelineAssignment {
       let without = best.values[place]
       let paired =
         isLinked(order, place)
-        ? diagonal + pairValue - Int128(abs(transactions[place] - time) + penalties[order]) : Int128.min
+        ? diagonal + pairValue - Int128(abs(transactions[place] - time)) - penalties[order] : Int128.min
       diagonal = without
       ofPairs = max(ofPairs, paired)
       best.values[place] = max(ofPairs, without)
@@ -157,11 +158,11 @@ struct TimelineAssignment {
     var owners = [Int?](repeating: nil, count: transactions.count)
     for (order, place) in partners.enumerated() { if let place { owners[place] = order } }
     let leftOut = orders.indices.filter { partners[$0] == nil && !reach[$0].isEmpty }
-    let isFirst = hasGoods.isEmpty ? leftOut.map { _ in true } : leftOut.map { hasGoods[$0] }
-    // What a vain search has reached stays out of reach of all later ones, until a path changes the pairs.
+    let isPreferred = leftOut.map { hasGoods.isEmpty || hasGoods[$0] }
+    // Places that a vain search has reached lead to no free one, until an exchange changes the pairs.
     var search = PathSearch(count: transactions.count)
-    for isTurn in [true, false] {
-      for (order, isFirst) in zip(leftOut, isFirst) where isFirst == isTurn {
+    for takesPreferred in [true, false] {
+      for (order, isPreferred) in zip(leftOut, isPreferred) where isPreferred == takesPreferred {
         if addOrder(order, &owners, &search) { search = PathSearch(count: transactions.count) }
       }
     }
