@@ -217,6 +217,14 @@ import Testing
     #expect(try await dueDate("r2") == now + .minutes(5))
   }
 
+  @Test func onlyStaleAnswersWithinTheRefundWindowAreAskedAgain() async throws {
+    try await addReceipts(1)
+    try await shop.writer().write([try await result("r1", [fact("t1", signed: asOf)])])
+    for (days, count) in [(6, 0), (7, 1), (119, 1), (121, 0)] as [(Int64, Int)] {
+      #expect(try await shop.queue(asOf: asOf + .days(days)).dueCount() == count, "\(days) days later")
+    }
+  }
+
   // MARK: - Leases
 
   @Test func workersShareTheQueueAndDeadWorkersReleaseTheirLeases() async throws {

@@ -8,6 +8,7 @@ the tests that found each fault; exits with 1 if a fault was not found.
 """
 import argparse
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -66,7 +67,7 @@ FAULTS = [
     ("the server's order decides which row of a repeated receipt counts",
      "Sources/SalesStore/Rows/SalesRows.swift",
      "row.receivedAt == other.receivedAt ? texts(row) < texts(other) : row", "row",
-     "duplicateReceiptRowsCount"),
+     "repeatedIDsAreBadRows"),
     ("repeated refusals count towards the share of first answers",
      "Sources/Reconciliation/Failures/FailurePolicyShare.swift", "case .refused(let before) where refusal == before:",
      "case .refused(let before) where refusal == before && false:", "FailurePolicyTests"),
@@ -75,7 +76,7 @@ FAULTS = [
      "case .readWrite: break", "twoAtOnce|undoWaitsForOngoingChanges"),
     ("a late receipt is checked only in a later night",
      "Sources/Asking/Queue/QueueIntake.swift", "min(unknownFrom ?? seen, isAll ? horizon : seen)", "(isAll ? horizon : seen)",
-     "aLateReceiptIsChecked"),
+     "lateRowsAreChecked"),
     ("an unverified receipt takes a payment from its owner",
      "Sources/Auditing/Records/TransactionReference.swift", "isGenuine: receipt.state.isProof", "isGenuine: receipt.state.outcome != .rejected",
      "ClaimNightsTests"),
@@ -92,7 +93,7 @@ FAULTS = [
      "    verification.checks.append(try FindingsTrail.prove(by: contents, on: connection))\n", "", "TrailTests"),
     ("a question waiting for an unresponsive app blocks the questions of other apps",
      "Sources/Asking/Loop/AskingLoop.swift", "      inProgress -= 1\n",
-     "      if case .waits = ending {} else { inProgress -= 1 }\n", "anOutageOfOneApp|anOutageDuringARun"),
+     "      if case .waits = ending {} else { inProgress -= 1 }\n", "anOutageOfOneApp|checksOfASilentAppWaitAside"),
     ("requests queue at a rate gate that another worker has closed",
      "Sources/AppStore/Policy/RateGate.swift",
      "return state.turns.first.map { $0 - now > max(Self.longestTurn, interval * 20) } ?? false", "return false",
@@ -133,6 +134,8 @@ def main():
             file.write_text(text)
         words = [line.lstrip("↳ ") for line in output.splitlines() if line.startswith("↳") and "///" not in line
                  and "Version" not in line and "Platform" not in line]
+        if not re.search(r"Test run with [1-9]", output):
+            sys.exit(f"known_faults: number {number}: no test matches {finder}, or the tests crashed\n{output[-2000:]}")
         found = code != 0
         missed += not found
         print(f"{number:2} {'found by ' + finder if found else 'NOT FOUND by ' + finder}: {seen}", flush=True)

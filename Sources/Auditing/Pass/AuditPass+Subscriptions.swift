@@ -29,7 +29,8 @@ extension OwnedPeriod {
   init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
     self.init(
       subscription: try record.id(), orderId: try record.id(), userId: try record.id(),
-      date: Instant(microseconds: try record.int()), distance: Span(microseconds: try record.int()), isFinal: try record.flag())
+      date: Instant(microseconds: try record.int()), distance: Span(microseconds: try record.int()),
+      isFinal: try record.flag())
   }
 
   func write(to record: inout RecordBytes) {

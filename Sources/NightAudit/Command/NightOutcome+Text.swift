@@ -8,23 +8,24 @@ import Run
 extension NightOutcome {
   /// The result of a night for a terminal.
   package var table: String {
+    let summary = self.summary
     var lines = ["Night audit of \(summary.period.days) (\(summary.timeZone))"]
     lines.append(summary.stateLine)
     lines += summary.incompleteReasons.map { "  - \($0)" }
-    switch (held.isEmpty, isRehearsal) {
+    switch (self.held.isEmpty, isRehearsal) {
     case (true, false): break
     case (true, true): lines.append("With the stored answers, the night would not be held.")
     case (false, false):
       lines.append("HELD: the night is not published, sent or recorded. The same command with --accept releases it.")
     case (false, true): lines.append("The night WOULD BE HELD: it would not be published, sent or recorded.")
     }
-    lines += held.map { "  - \($0)" }
+    lines += self.held.map { "  - \($0)" }
     lines.append("")
-    lines.append("Orders read: \(grouped(totals.ordersRead))")
+    lines.append("Orders read: \(grouped(self.totals.ordersRead))")
     for disposition in Disposition.allCases {
-      let orders = totals.ordersByDisposition[disposition.index]
+      let orders = self.totals.ordersByDisposition[disposition.index]
       if orders == 0 { continue }
-      let money = totals.amountByDisposition[disposition.index].words
+      let money = self.totals.amountByDisposition[disposition.index].words
       lines.append(
         "  \(padded(disposition.title, 32))\(leftPadded(grouped(orders), 9))  \(money.joined(separator: " · "))")
     }
@@ -52,8 +53,8 @@ extension NightOutcome {
     }
     lines += summary.unusual.map(\.words) + summary.uncheckedTexts + summary.uncheckedOrderTexts
     lines.append("Control totals: balanced")
-    if let directory = directory { lines.append("Report: \(directory)") }
-    lines += kept.map { file in
+    if let directory = self.directory { lines.append("Report: \(directory)") }
+    lines += self.kept.map { file in
       file.was == file.now
         ? "Kept beside the report: \(file.now)" : "Kept, because it was edited: \(file.was), now \(file.now)"
     }
@@ -67,10 +68,11 @@ extension NightOutcome {
 
   /// The text of `--quiet`: nil for a complete night, else its state, reasons and counts of findings.
   package var brief: String? {
-    let isQuiet = exitStatus == .complete || exitStatus == .criticalFindings
-    if summary.isComplete, held.isEmpty, isQuiet { return nil }
+    let summary = self.summary
+    let isQuiet = self.exitStatus == .complete || self.exitStatus == .criticalFindings
+    if summary.isComplete, self.held.isEmpty, isQuiet { return nil }
     let state: String
-    if !held.isEmpty {
+    if !self.held.isEmpty {
       state =
         isRehearsal
         ? "WOULD BE HELD" : "HELD; check the report, then release it by the same command with --accept"
@@ -78,9 +80,9 @@ extension NightOutcome {
       state = summary.stateLabel
     }
     var lines = ["Night audit of \(summary.period.days): \(state)"]
-    lines += held.map { "  - \($0)" } + summary.incompleteReasons.map { "  - \($0)" }
+    lines += self.held.map { "  - \($0)" } + summary.incompleteReasons.map { "  - \($0)" }
     lines.append("  \(grouped(summary.findings.new)) findings are new, \(grouped(summary.findings.closing)) open.")
-    if let directory = directory { lines.append("  Report: \(directory)") }
+    if let directory = self.directory { lines.append("  Report: \(directory)") }
     return lines.joined(separator: "\n")
   }
 

@@ -59,7 +59,7 @@ import Testing
     var channels = channels
     let turns = channels[0].turns
     channels[0].beforeAnswer = { _ in turns.shut(for: .seconds(600)) }
-    let summary = try await shop.recheck(channels, limit: .seconds(2), gate: gate(failures: 0))
+    let summary = try await shop.recheck(channels, limit: .seconds(6), gate: gate(failures: 0))
     #expect(scripts[0].asked.count <= shop.settings.concurrency && scripts[1].asked.count == 20)
     #expect(summary.outcomes == [.verified: 20 + scripts[0].asked.count] && summary.endedEarly != nil)
   }
@@ -68,7 +68,7 @@ import Testing
   @Test func aRateLimitedSandboxDoesNotBlockOthers() async throws {
     let (game, channels) = answering(ChannelAnswer(.silent(.deferredByRateLimit)))
     channels[0].sandboxTurns.shut(for: .seconds(600))
-    let summary = try await shop.recheck(channels, limit: .seconds(3), gate: gate(failures: 0))
+    let summary = try await shop.recheck(channels, limit: .seconds(6), gate: gate(failures: 0))
     #expect(game.asked.count == 40 && Set(game.asked).count == 40 && scripts[1].asked.count == 20)
     // Their results are stored at the end.
     #expect(summary.outcomes == [.unanswered: 40, .verified: 20] && summary.endedEarly != nil)

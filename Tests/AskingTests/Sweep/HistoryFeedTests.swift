@@ -195,7 +195,7 @@ import Testing
   @Test func anUnansweredHistoryMakesNightsIncompleteUntilItIsStuck() async throws {
     feed.apple.reply(try history([], revision: nil, Self.silence), about: "t1", after: nil)
     for (night, count) in [(1, 1), (2, 1), (3, 0), (4, 0)] as [(Int64, Int)] {
-      try await read(["t1"], asOf + .days(night), within: .seconds(1))
+      try await read(["t1"], asOf + .days(night), within: .seconds(2))
       #expect(try await shortCount(asOf + .days(night)) == count, "\(night)")
     }
     feed.apple.reply(try history([], revision: "r1"), about: "t1", after: nil)
@@ -203,7 +203,7 @@ import Testing
     #expect(try await shortCount(asOf + .days(5)) == 0)
     // A new missing answer makes the night incomplete again.
     feed.apple.reply(try history([], revision: "r1", Self.silence), about: "t1", after: "r1")
-    try await read(["t1"], asOf + .days(13), within: .seconds(1))
+    try await read(["t1"], asOf + .days(13), within: .seconds(2))
     #expect(try await shortCount(asOf + .days(13)) == 1)
   }
 

@@ -23,6 +23,13 @@ import Testing
     let orders = refunds.dropFirst().map { $0[place] }
     let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit tests")
     let later = CrowdedShop.asOf + .days(1)
+    // The report becomes that of a complete night of the day before.
+    let night = Period.dayText(of: CrowdedShop.asOf, in: settings.timeZone)
+    _ = try await session.execute(
+      """
+      UPDATE night_audit.runs SET is_nightly = true, complete = true, period_since = $1::text::date,
+        period_until = $1::text::date
+      """, [.text(night)])
     _ = try await session.execute(
       """
       UPDATE night_audit.transactions SET revoked_at = NULL, revocation_withdrawn_at = $1 WHERE revoked_at IS NOT NULL

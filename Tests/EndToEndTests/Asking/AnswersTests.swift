@@ -15,7 +15,7 @@ import Testing
   /// The night is incomplete, and the next one asks again.
   @Test func answersWithoutContentOrAboutAnotherReceiptAreNoAnswers() async throws {
     let shop = try await Rehearsal.sampleShop()
-    // `SimulatorOptionsTests` has all shapes.
+    // `VerifyReceiptReadingTests` has all shapes.
     for (day, shape) in [
       #""receipt":"emptyReceipt""#, #""receipt":"surrogateInApp""#, #""status":21099"#,
       #""receipt":"otherEnvironment""#,

@@ -1,4 +1,5 @@
 import Foundation
+import Postgres
 import Testing
 
 /// Nights with Apple's notifications: refunds, renewals and payments that the shop has no row for.
@@ -391,5 +392,21 @@ import Testing
         == "com.example.game")
     try await shop.execute("DELETE FROM night_audit.asking_faults")
     try await shop.nightAudit("verify", exits: [70], says: "the faults of the night of as-of")
+  }
+
+  /// A stopped process keeps its session, but does not renew its lease.
+  @Test func aNightBesideAnotherSweepIsIncompleteUntilTheLeaseEnds() async throws {
+    let shop = try await SignedShop(sales: [["transactionId": "1001", "purchaseDate": Self.start - 6 * Self.hour]])
+    try await shop.nightAudit("recheck", "--as-of", "2026-11-20T02:50:00Z", exits: [0])
+    let other = try await shop.session()
+    try await other.execute("SELECT pg_advisory_lock(1852401514, number::int) FROM night_audit.sweepers")
+    try await other.execute("UPDATE night_audit.sweepers SET leased_until = clock_timestamp() + interval '1 hour'")
+    let night = try await shop.night(0, "--max-duration", "3s", exits: [3])
+    #expect(night.errors.contains("another process sweeps this app: waiting"), "\(night.errors)")
+    let reasons = try reasons(shop, night: "2026-11-19")
+    #expect(reasons.count == 1 && reasons[0].contains("not swept"), "\(reasons)")
+    try await other.execute("UPDATE night_audit.sweepers SET leased_until = clock_timestamp() - interval '1 second'")
+    try await shop.night(0, exits: [0])
+    await other.close()
   }
 }

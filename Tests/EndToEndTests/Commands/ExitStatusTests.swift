@@ -159,4 +159,13 @@ import TestSupport
       ])
     #expect(doctor.status == 0 && doctor.output.contains("NIGHT_AUDIT_PORT"), "\(doctor.output)")
   }
+
+  @Test func aLockWithoutARunEndsARunWith75() async throws {
+    let shop = try await Rehearsal.sampleShop()
+    let holder = try await shop.session()
+    #expect(try await holder.execute("SELECT pg_try_advisory_lock(1852401512, 3)").single().bool(0))
+    try await shop.nightAudit("run", "--as-of", Rehearsal.asOf, exits: [75])
+    #expect(!FileManager.default.fileExists(atPath: shop.reports))
+    await holder.close()
+  }
 }

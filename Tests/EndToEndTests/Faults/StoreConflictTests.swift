@@ -131,7 +131,7 @@ import Testing
     let wanted = try files(shop, calm)
     for (relation, code, isAudited, isOnce) in [
       (.orders, "40001", true, true), (.receipts, "40P01", false, true), (.receipts, "40P01", false, false),
-      (.deliveries, "55P03", true, false),
+      (.deliveries, "55P03", true, false), (.orders, "40001", true, false),
     ] as [(Relation, String, Bool, Bool)] {
       let what = "\(code) from \(relation)\(isAudited ? " in the audit" : "")\(isOnce ? ", once" : "")"
       let trouble = try await Trouble(relation, code, isAudited: isAudited, isOnce: isOnce, in: shop)

@@ -93,8 +93,7 @@ extension TestShop {
 
   /// The requests under a path; with `id`, only those about this transaction.
   func requests(_ path: String = "/", about id: String? = nil) throws -> Int {
-    guard let log = try? String(contentsOfFile: directory.file("requests"), encoding: .utf8) else { return 0 }
-    return log.split(separator: "\n").count { line in
+    try String(contentsOfFile: directory.file("requests"), encoding: .utf8).split(separator: "\n").count { line in
       line.contains("\"path\":\"\(path)") && id.map { line.contains("\"subject\":\"\($0)\"") } ?? true
     }
   }

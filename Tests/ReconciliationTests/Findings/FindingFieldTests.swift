@@ -314,7 +314,7 @@ import Testing
   /// The share of a refund that is half of the amount.
   private static let half = Revocation(date: asOf - .hours(2), percentage: 50_000, type: "REFUND_PRORATED")
 
-  @Test(arguments: actions)
+  @Test("The action of a finding follows from the order and its payment", arguments: actions)
   func actionOfTheFirstFinding(row: Case<String>) throws {
     let finding = try #require(row.judgement?.findings.first { row.expected.hasPrefix($0.kind.rawValue) })
     #expect("\(finding.kind.rawValue) \(finding.action.rawValue)" == row.expected)
@@ -552,7 +552,7 @@ import Testing
     #expect(try !found(.partialRefund, in: scene).isAmountAtRiskUnknown)
   }
 
-  @Test(arguments: stakes)
+  @Test("A finding has its severity and its amount at risk", arguments: stakes)
   func severityAndStake(row: Case<String>) throws {
     let finding = try #require(row.judgement?.findings.first { row.expected.hasPrefix($0.kind.rawValue) })
     let stake = finding.atStake.map { "\($0.minorUnits)" } ?? "nothing"

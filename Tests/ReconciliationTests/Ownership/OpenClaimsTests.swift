@@ -6,7 +6,7 @@ import Testing
 /// No finding accuses a customer while a missing answer could change the verdict.
 @Suite struct OpenClaimsTests {
   /// Each row is a delivered order.
-  @Test(arguments: proofs + periods)
+  @Test("The payment of an order waits for answers that could change it", arguments: proofs + periods)
   func payment(row: Case<String>) {
     var world = row.scene.world
     for case .valid(let order) in world.orders where order.orderId == "order" {

@@ -206,6 +206,13 @@ import Testing
       }
       scene.posted("order", by: "ann", record) { $0.amount = .of(0) }
     },
+    Case("ended family access, no longer served", "status_mismatch") { scene in
+      scene.time = asOf - .days(60)
+      let record = scene.transaction {
+        ($0.ownership, $0.revocation) = (.familyShared, Revocation(date: asOf - .days(20), type: "FAMILY_REVOKE"))
+      }
+      scene.order(by: "ann", with: .signed(record)) { $0.amount = .of(0) }
+    },
   ]
 
   static let shapes: [Case<String>] = [

@@ -102,7 +102,9 @@ extension World {
     _ facts: [Identifier: OrderFacts], _ matching: Matching
   ) -> [Identifier: [Identifier: SubscriptionNeighbors]] {
     let periods = matching.claims.flatMap { orderId, claims in
-      claims.owned.compactMap { period in facts[orderId].flatMap { OwnedPeriod(period, ownedBy: $0.order, isFinal: claims.isFinal) } }
+      claims.owned.compactMap { period in
+        facts[orderId].flatMap { OwnedPeriod(period, ownedBy: $0.order, isFinal: claims.isFinal) }
+      }
     }
     return Dictionary(grouping: periods, by: \.subscription)
       .mapValues { SubscriptionOwners($0, people: rules.people).neighbors }

@@ -102,7 +102,7 @@ import Testing
     Case("an order without proofs and goods", .void) { $0.order() },
   ]
 
-  @Test(arguments: testUserRows)
+  @Test("The orders of test users are no sales", arguments: testUserRows)
   func dispositionOfATestUsersOrder(row: Case<Disposition>) {
     var world = row.scene.world
     world.rules.testUsers = ["user"]

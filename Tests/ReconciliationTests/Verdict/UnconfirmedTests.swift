@@ -51,7 +51,7 @@ import Testing
       ])
   }
 
-  @Test(arguments: rows)
+  @Test("An order whose payment cannot be known yet is unconfirmed", arguments: rows)
   func payment(row: Case<String>) {
     #expect(row.judgement?.payment == row.expected)
   }

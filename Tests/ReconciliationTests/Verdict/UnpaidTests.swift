@@ -5,7 +5,7 @@ import Testing
 
 /// Orders that are proven unpaid, each case beside a similar one without a proof.
 @Suite struct UnpaidTests {
-  @Test(arguments: proofs + ids + claims + absence)
+  @Test("An order is unpaid for a proven reason only", arguments: proofs + ids + claims + absence)
   func payment(row: Case<String>) {
     #expect(row.judgement?.payment == row.expected)
   }
@@ -227,6 +227,7 @@ import Testing
       scene.order(hours: -1, with: .list(record))
       scene.order("nearer", with: .list(record), .init(.neverChecked))
     },
+    Case("a sandbox purchase", "unpaid sandbox") { $0.paidOrder(transaction: { $0.environment = .sandbox }) },
     Case("the owner's signed transaction is unanswered, and contains this purchase only", "unpaid duplicate") { scene in
       let record = scene.transaction()
       scene.order(hours: -1, with: .signed(record))
