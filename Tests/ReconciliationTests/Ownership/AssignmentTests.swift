@@ -140,7 +140,7 @@ import Testing
     #expect(solved.steps < 200 * (orders + transactions), "\(solved.steps)")
   }
 
-  @Test("Where receipts list a part, steps grow with the pairs, and a few orders are left out of the timeline")
+  @Test("Where receipts list a part, steps grow with the pairs, and as many orders as possible are paired")
   func stepsWithMissingLinks() {
     let count = 1_000
     var line = Line(
@@ -149,7 +149,8 @@ import Testing
     // Each tenth receipt is an old copy, which lists the first few purchases alone.
     line.linked = (0..<count).map { .range(0..<($0.isMultiple(of: 10) ? $0 / 20 : $0 + 1)) }
     let solved = line.solved
-    #expect(solved.partners.compactMap(\.self).count == count - 1)
+    // No copy lists a purchase from the fiftieth on. The 855 other orders from there on and 50 purchases before it pair.
+    #expect(solved.partners.compactMap(\.self).count == 905)
     #expect(solved.steps < 3 * count * count, "\(solved.steps)")
   }
 
