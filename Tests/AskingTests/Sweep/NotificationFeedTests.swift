@@ -81,27 +81,6 @@ import Testing
     #expect(derived.transactions == 2 && derived.missingTransactions + derived.differentTransactions == 0, "\(derived)")
   }
 
-  /// The next sweep goes on with the stored token, and requests no page again.
-  @Test func aSweepThatWasKilledGoesOnWhereItWas() async throws {
-    for number in 0..<65 {
-      let date = asOf - .days(9) + .seconds(Int64(number))
-      try feed.apple.notify(.refund, .sale("t\(number)", signed: date, revoked: date))
-    }
-    let stop = StopSignal()
-    feed.apple.trouble { request in
-      if request.token?.hasSuffix("+20") == true { stop.stop(.terminated) }
-      return nil
-    }
-    #expect(try await feed.sweep(asOf, stop: stop).isShort)
-    #expect(try await feed.value("SELECT count(*) FROM night_audit.transactions") == "40")
-    feed.apple.noTrouble()
-    _ = feed.apple.takeRequests(.refund)
-    #expect(try await !feed.sweep(asOf + .days(1)).isShort)
-    let requests = feed.apple.takeRequests(.refund)
-    #expect(requests.map { $0.token?.split(separator: "+").last } == ["40", "60", nil])
-    #expect(requests.map(\.end) == [asOf, asOf, asOf + .days(1)])
-  }
-
   /// Each slice waits until all of them are requested, which would never happen one after the other.
   @Test(.timeLimit(.minutes(2))) func slicesAreReadSideBySideAndGoOnAfterAnEnd() async throws {
     let count = 3_000
