@@ -181,6 +181,9 @@ import Testing
     Case("an answer of Apple's with a bad signature", "nothing") {
       $0.order(with: .init(.unanswered(.signatureInvalid))) { $0.createdAt = asOf - .hours(2) }
     },
+    Case("another app", "status_mismatch, wrong_bundle") {
+      $0.paidOrder(transaction: { $0.bundleId = "com.example.other" })
+    },
     Case("an Xcode proof", "status_mismatch") { $0.order(with: .init(.rejected(.xcode))) },
     Case("stated as Production, signed for the sandbox", "environment_mislabelled") { scene in
       scene.world.rules.testUsers = ["user"]
