@@ -11,7 +11,8 @@ struct StandbyTests {
   @Test("sales are read from a hot standby in one snapshot shared by several connections")
   func hotStandby() async throws {
     let shop = try await TestShop.make(in: try await PrivatePostgres.start(), insertOrder())
-    let settings = try await shop.standby()
+    let (standby, settings) = try await shop.standby()
+    defer { withExtendedLifetime(standby) {} }
     #expect(try await shop.orders(settings).map(\.orderId) == ["o1"])
     try await withBlockingThread { scope in
       let first = try SalesStore.connect(settings, scope, applicationName: "tests")
@@ -29,7 +30,8 @@ struct StandbyTests {
   func cancelledSnapshot() async throws {
     // An automatic vacuum could cancel the second snapshot, too.
     let shop = try await TestShop.make(in: try await PrivatePostgres.start(), insertOrder())
-    let settings = try await shop.standby("max_standby_streaming_delay = 0\nhot_standby_feedback = off")
+    let (standby, settings) = try await shop.standby("max_standby_streaming_delay = 0\nhot_standby_feedback = off")
+    defer { withExtendedLifetime(standby) {} }
     let conninfo = shop.conninfo
     let attempts = try await withBlockingThread { scope in
       var attempts = 0
@@ -79,7 +81,8 @@ struct StandbyTests {
   func replayIsAwaited() async throws {
     let shop = try await TestShop.make(in: try await PrivatePostgres.start(), insertOrder())
     // With this delay, replay waits as long as a snapshot conflicts with it.
-    let settings = try await shop.standby("max_standby_streaming_delay = -1\nhot_standby_feedback = off")
+    let (standby, settings) = try await shop.standby("max_standby_streaming_delay = -1\nhot_standby_feedback = off")
+    defer { withExtendedLifetime(standby) {} }
     let conninfo = shop.conninfo
     let counted = try await withBlockingThread { scope in
       let owner = try scope.connect(conninfo, applicationName: "tests")

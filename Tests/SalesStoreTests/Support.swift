@@ -24,14 +24,15 @@ struct TestShop {
     return shop
   }
 
-  /// Makes a hot standby of the shop's cluster, and returns settings that read the sales there.
-  func standby(_ server: String = "") async throws -> Settings {
+  /// Makes a hot standby of the shop's cluster, which stops with its last reference, and settings that read the sales
+  /// there.
+  func standby(_ server: String = "") async throws -> (PrivatePostgres, Settings) {
     let standby = try await cluster.startStandby(settings: server)
     try await standby.catchUp(with: cluster)
     var settings = settings
     let database = conninfo.split(separator: " ").first { $0.hasPrefix("dbname=") }
     settings.salesURL = standby.conninfo(database: try #require(database.map { String($0.dropFirst(7)) }))
-    return settings
+    return (standby, settings)
   }
 
   /// Runs `body` on a connection of the database's owner.
