@@ -183,7 +183,7 @@ import Testing
       ["transactionId": "\(10_000 + number)", "purchaseDate": Self.start - Int64(number + 1) * Self.hour]
     }
     let shop = try await SignedShop(
-      sales: sales, sendsNotifications: sendsNotifications, formats: "csv, html, xlsx")
+      sales: sales, sendsNotifications: sendsNotifications, formats: "csv, xlsx")
     let metrics = shop.directory.file("night_audit.prom")
     try shop.configure("metrics:\n  textfile: \(metrics)")
     try await shop.execute(
