@@ -114,7 +114,7 @@ import Testing
         "S2-\(name)", of: "S1-\(name)", product: "club", firstHours: -day, expires: true, isRenewal: true)
     }
     for name in ["late", "lost", "shared"] { subscription(name) }
-    // Bob states the original ID a month later, and the first period is his, because nobody else has it.
+    // Bob states the original ID a month later. He owns the first period, because no other order claims it.
     rows.order("bob-late", by: "bob", names: "S1-late", product: "club", hours: 1)
     rows.order("ann-late", by: "ann", product: "club", containing: ["S2-late"], kind: "signed")
     // Cid has the first period, so that Bob's order owns none.

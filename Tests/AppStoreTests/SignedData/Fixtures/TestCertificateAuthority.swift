@@ -93,7 +93,7 @@ struct TestCertificateAuthority: Sendable {
 
   var chain: [[UInt8]] { get throws { [try leaf.der, try intermediate.der, try root.der] } }
 
-  /// The same root and keys, with another intermediate or leaf.
+  /// An authority with the same root and keys, and another intermediate or leaf certificate.
   func with(intermediate template: Template? = nil, leaf: Template = .leaf) throws -> TestCertificateAuthority {
     let intermediate = try template.map { try Self.issue($0, key: self.intermediate.key, by: root) }
     let issuer = intermediate ?? self.intermediate
