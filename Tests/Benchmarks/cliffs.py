@@ -119,29 +119,32 @@ class Cliffs(Benchmark):
     def wal(self):
         return int(self.ask("SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')"))
 
-    def ask(self, sql):
+    def ask(self, sql, database=None):
         return subprocess.run(
             [f"{self.cluster.programs}/psql", "-qAtX", "-c", sql],
-            check=True, capture_output=True, text=True, env=self.cluster.environment(self.database),
+            check=True, capture_output=True, text=True, env=self.cluster.environment(database or self.database),
         ).stdout.strip()
 
     def commands(self, size):
         """Each command over a shop and over one ten times as large, before and after VACUUM ANALYZE of the database."""
-        self.nothing_known()
-        costs = {}
+        self.require(self.ask("SHOW shared_buffers", "postgres") == "128MB", "the server of the commands is tuned")
+        costs, nights = {}, {}
         for orders in (size // 10, size):
             self.shop(orders, orders // 6)
             self.cluster.psql(self.database, script=EVIDENCE)
             self.night(0)
-            self.night(1, "xlsx")
+            before = self.night(1, "xlsx")
             # The shop's transactions were not folded from evidence, and the server has no statistics of it.
             costs[orders, "before statistics"] = {"rebuild --write": self.cost("rebuild", "--write")}
             for statistics in ("as the night left it", "after VACUUM ANALYZE"):
                 if statistics.startswith("after"):
                     self.cluster.psql(self.database, script="VACUUM ANALYZE")
                 costs[orders, statistics] = self.each_command(f"{orders:,} orders, {statistics}")
+            nights[orders] = self.night(2, "xlsx")
+            self.verdict(f"night of {orders:,} after VACUUM ANALYZE: CPU, of one before", nights[orders][0] / before[0], 1.25)
             # The last command, because it removes the run that other commands name.
-            costs[orders, "at the end"] = {"runs forget": self.cost("runs", "forget", self.runs()[1])}
+            costs[orders, "at the end"] = {"runs forget": self.cost("runs", "forget", self.runs()[-1])}
+        self.verdict("night after VACUUM ANALYZE: CPU of ten times the orders", nights[size][0] / nights[size // 10][0], 11)
         for (orders, statistics), found in costs.items():
             for name, run in found.items():
                 if name in AT_MOST and orders == size:
@@ -154,13 +157,8 @@ class Cliffs(Benchmark):
                         self.verdict(f"{name}, {statistics}: MB more with ten times the orders", run.peak - few.peak, 20)
 
     def runs(self):
-        """The IDs of the two nights, the earlier one first."""
+        """The IDs of the nights, the earlier one first."""
         return self.ask("SELECT run_id FROM night_audit.runs ORDER BY as_of").split()
-
-    def nothing_known(self):
-        """Resets the server's settings, because people run commands on servers that are not tuned."""
-        for setting in ("shared_buffers", "effective_cache_size", "random_page_cost"):
-            self.cluster.psql("postgres", script=f"ALTER SYSTEM RESET {setting}")
 
     def each_command(self, title):
         print(f"  {title}", flush=True)
@@ -657,16 +655,17 @@ def main():
     night_audit = os.path.abspath(options.night_audit)
     if "due" in options.scenarios and not os.access(simulator_beside(night_audit), os.X_OK):
         raise SystemExit(f"There is no {simulator_beside(night_audit)}: swift build -c release makes it.")
-    with Cluster() as cluster:
-        cliffs = Cliffs(cluster, night_audit)
-        for name in options.scenarios:
-            print(f"\n## {name}", flush=True)
+    failures = []
+    for name in options.scenarios:
+        print(f"\n## {name}", flush=True)
+        # People run commands on servers that are not tuned.
+        with Cluster(is_tuned=name != "commands") as cluster:
+            cliffs = Cliffs(cluster, night_audit)
             getattr(cliffs, name)(options.orders)
-            shutil.rmtree(os.path.join(cliffs.work, "nightaudit-csv"), ignore_errors=True)
-            cluster.psql("postgres", script=f"DROP DATABASE IF EXISTS {cliffs.database}")
-        for failure in cliffs.failures:
-            print(f"Failed: {failure}")
-        return 1 if cliffs.failures else 0
+            failures += cliffs.failures
+    for failure in failures:
+        print(f"Failed: {failure}")
+    return 1 if failures else 0
 
 
 if __name__ == "__main__":

@@ -15,19 +15,17 @@ SOURCES = os.path.join(HERE, "..", "..", "Sources")
 PR_SET_PDEATHSIG = 1
 TICKS = os.sysconf("SC_CLK_TCK")
 
-# Usual settings of a small server with SSDs. Crash safety is off because the data is discarded; autovacuum is off
-# because it would run during some measurements only.
+# Crash safety is off because the data is discarded; autovacuum is off because it would run during some measurements only.
 SETTINGS = {
     "listen_addresses": "",
-    "shared_buffers": "1GB",
-    "effective_cache_size": "4GB",
-    "random_page_cost": "1.1",
     "max_wal_size": "8GB",
     "fsync": "off",
     "synchronous_commit": "off",
     "full_page_writes": "off",
     "autovacuum": "off",
 }
+# Usual settings of a small server with SSDs.
+TUNING = {"shared_buffers": "1GB", "effective_cache_size": "4GB", "random_page_cost": "1.1"}
 
 
 def die_with_parent(sent):
@@ -52,8 +50,9 @@ def server_programs():
 class Cluster:
     """A cluster with a socket in its directory, and on loopback if it has a port."""
 
-    def __init__(self, port=None):
+    def __init__(self, port=None, is_tuned=True):
         self.port = port
+        self.settings = {**SETTINGS, **(TUNING if is_tuned else {})}
         self.programs = server_programs()
         self.process = None
         # Postgres refuses to run as root.
@@ -90,7 +89,7 @@ class Cluster:
             cwd="/",
         )
         reached = {"listen_addresses": "127.0.0.1", "port": self.port} if self.port else {}
-        settings = [word for name, value in {**SETTINGS, **reached}.items() for word in ("-c", f"{name}={value}")]
+        settings = [word for name, value in {**self.settings, **reached}.items() for word in ("-c", f"{name}={value}")]
         with open(os.path.join(self.directory, "log"), "w") as log:
             self.process = subprocess.Popen(
                 [f"{self.programs}/postgres", "-D", data, "-k", self.directory, *settings],
