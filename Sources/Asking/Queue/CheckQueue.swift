@@ -140,12 +140,15 @@ package struct CheckQueue: Sendable {
     return found
   }
 
-  /// The number of checks that a run with this as-of would ask Apple about.
-  package static func questionCount(at asOf: Instant, _ session: PostgresSession) async throws -> Int {
+  /// The number of checks that a run with this as-of would ask Apple about, counted up to `most`.
+  package static func questionCount(
+    at asOf: Instant, atMost most: Int, _ session: PostgresSession
+  ) async throws -> Int {
     let isAsked = "\(isRanked(Dueness.Rank.allCases.filter { $0 != .judgedOffline })) AND \(isDue)"
     return Int(
       try await session.execute(
-        "SELECT count(*) FROM night_audit.receipt_checks c WHERE \(isAsked)", [.timestamp(asOf.microseconds)]
+        "SELECT count(*) FROM (SELECT FROM night_audit.receipt_checks c WHERE \(isAsked) LIMIT $2) AS due",
+        [.timestamp(asOf.microseconds), .int(Int64(most))]
       ).single().int64(0))
   }
 

@@ -31,6 +31,7 @@ package struct NightStatus: Sendable, Encodable {
   package var overdue: Bool
   /// Counts by severity; every severity has a key.
   package var openFindings: [String: Int]
+  /// Receipts and IDs to ask Apple about, counted up to ``mostDue``.
   package var receiptsDue: Int
   package var reportsOwed: Int
   /// By app, the share of known sales that Apple's notifications had reported in the last night.
@@ -38,6 +39,9 @@ package struct NightStatus: Sendable, Encodable {
   /// A sentence about this share for each app.
   package var notifications: [String]
   package var lockedBy: String?
+
+  /// More due checks are not counted, because counting a million takes seconds.
+  package static let mostDue = 100_000
 
   package static func look(_ settings: Settings) async throws -> NightStatus {
     try await settings.withStore("night-audit status") { try await read($0, settings) }
@@ -94,7 +98,7 @@ package struct NightStatus: Sendable, Encodable {
     {
       open[try row.text(0)] = Int(try row.int64(1))
     }
-    let due = try await CheckQueue.questionCount(at: .now, session)
+    let due = try await CheckQueue.questionCount(at: .now, atMost: mostDue, session)
     let owed = try await session.execute(
       "SELECT count(*) FROM night_audit.dispatches WHERE state = 'owed'"
     ).single().int64(0)
@@ -129,7 +133,8 @@ package struct NightStatus: Sendable, Encodable {
     lines.append(overdue ? "OVERDUE        no night has made a report for more than a day" : "Overdue        no")
     let words = Severity.allCases.map { "\(openFindings[$0.rawValue] ?? 0) \($0.rawValue)" }
     lines.append("Open findings  \(words.joined(separator: ", "))")
-    lines.append("Due            \(receiptsDue) receipts and IDs to ask Apple about")
+    let due = "\(receiptsDue)\(receiptsDue == Self.mostDue ? " or more" : "") receipts and IDs to ask Apple about"
+    lines.append("Due            \(due)")
     lines += notifications.map { "Coverage       \($0)" }
     if reportsOwed > 0 { lines.append("Not sent       \(reportsOwed) reports, tried again the next night") }
     lines.append("Lock           \(lockedBy.map { "held by \($0)" } ?? "free")")
