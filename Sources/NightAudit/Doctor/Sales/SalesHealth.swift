@@ -5,6 +5,7 @@ import Reporting
 import Run
 import SalesStore
 import Settings
+import Streams
 
 struct SalesHealth {
   let settings: Settings
@@ -14,13 +15,12 @@ struct SalesHealth {
     let examination = SalesExamination(settings)
     let defects = try examination.defects(connection)
     if !defects.isEmpty { return defects.map { Diagnosis.problem($0.subject, $0.problem) } }
-    // No expression is worth compiling.
-    try connection.executeScript("SET jit = off")
+    try withoutCompilation(connection)
     let sales = try SalesRows(settings)
     var found = try writingRights(connection) + reach(connection)
     var tallies: [RowTally] = []
-    for (name, read) in [("orders", orders), ("deliveries", deliveries), ("receipts", receipts)] {
-      do { tallies.append(try read(connection, sales)) } catch { found.append(unreadable(name, error)) }
+    for (name, tally) in try relations(connection, scope, sales) {
+      do { tallies.append(try tally.get()) } catch { found.append(unreadable(name, error)) }
     }
     // The orders that a night would count as bad, whichever of their rows is bad.
     let bad = tallies.reduce(into: Set<Identifier>()) { $0.formUnion($1.badOrders) }
@@ -38,7 +38,8 @@ struct SalesHealth {
     let stored = try storedPrices(of: tallies[0].sample.orders, scope)
     let hasPrices = comparison.hasPrices || stored.hasPrices
     let links = SalesLinks(
-      settings: settings, schema: sales.schema, lastingProducts: comparison.lastingProducts, hasPrices: hasPrices)
+      settings: settings, schema: sales.schema, lastingProducts: comparison.lastingProducts, hasPrices: hasPrices,
+      orders: tallies[0].recent)
     // A difference that the receipts show is not repeated.
     found += payloads + stored.diagnoses.filter { one in !payloads.contains { $0.subject == one.subject } }
     found += try links.examine(connection)
@@ -53,7 +54,7 @@ struct SalesHealth {
           remedy: "select the total and the currency of the order itself in the view; check its joins",
           examples: tally.examples))
     }
-    found += try samples(connection, sales)
+    found += try samples(connection, sales, newestDelivery: tallies[1].newest?.id, newestReceipt: tallies[2].newest?.id)
     return found
   }
 
@@ -103,6 +104,34 @@ struct SalesHealth {
   }
 
   // MARK: - Relations
+
+  private func withoutCompilation(_ connection: borrowing BlockingConnection) throws {
+    // No expression is worth compiling.
+    try connection.executeScript("SET jit = off")
+  }
+
+  private typealias Relation = (name: String, tally: Result<RowTally, any Error>)
+
+  /// Reads every row of the three relations: orders in one connection and the others in a second one at the same time,
+  /// because reading millions of rows takes most of the time. Without a second connection they are read afterwards.
+  private func relations(
+    _ connection: borrowing BlockingConnection, _ scope: BlockingScope, _ sales: SalesRows
+  ) throws -> [Relation] {
+    func others(_ connection: borrowing BlockingConnection) -> [Relation] {
+      [("deliveries", deliveries), ("receipts", receipts)].map { name, read in
+        (name, Result { try read(connection, sales) })
+      }
+    }
+    let halves = try inParallel(2) { half -> [Relation]? in
+      if half == 0 { return [("orders", Result { try orders(connection, sales) })] }
+      guard let second = try? SalesStore.open(settings, scope, applicationName: "night-audit doctor") else {
+        return nil
+      }
+      try withoutCompilation(second)
+      return others(second)
+    }
+    return (halves[0] ?? []) + (halves[1] ?? others(connection))
+  }
 
   private func orders(_ connection: borrowing BlockingConnection, _ sales: SalesRows) throws -> RowTally {
     var tally = RowTally(name: name("orders"), noun: "orders")
@@ -207,6 +236,7 @@ struct SalesHealth {
       tally.add(
         delivery.deliveryId, defect: delivery.defect, key: "delivery_id", order: delivery.orderId,
         isRecent: since <= delivery.deliveredAt)
+      if delivery.defect == nil { tally.noteNewest(delivery.deliveryId, at: delivery.deliveredAt) }
     }
     return tally
   }
@@ -222,6 +252,7 @@ struct SalesHealth {
       tally.add(
         receipt.receiptId, defect: receipt.defect, key: "receipt_id", order: receipt.orderId,
         isRecent: since <= receipt.receivedAt)
+      if receipt.defect == nil { tally.noteNewest(receipt.receiptId, at: receipt.receivedAt) }
     }
     return tally
   }
@@ -311,7 +342,11 @@ struct SalesHealth {
 
   // MARK: - Samples
 
-  private func samples(_ connection: borrowing BlockingConnection, _ sales: SalesRows) throws -> [Diagnosis] {
+  /// The newest rows. Deliveries and receipts were read before, so that their relations are not searched again.
+  private func samples(
+    _ connection: borrowing BlockingConnection, _ sales: SalesRows, newestDelivery: Identifier?,
+    newestReceipt: Identifier?
+  ) throws -> [Diagnosis] {
     var found: [Diagnosis] = []
     let now = Instant.now
     var orders = try connection.copyOut(
@@ -334,45 +369,58 @@ struct SalesHealth {
     }
     // Read to the end, because an aborted COPY aborts the transaction.
     _ = try orders.advance()
+    if let newestDelivery { found += try delivery(newestDelivery, connection, sales) }
+    if let newestReceipt { found += try receipt(newestReceipt, connection, sales) }
+    return found
+  }
+
+  private func delivery(
+    _ id: Identifier, _ connection: borrowing BlockingConnection, _ sales: SalesRows
+  ) throws -> [Diagnosis] {
     var deliveries = try connection.copyOut(
       """
       SELECT \(SalesRows.deliveryColumns) FROM \(sales.schema).deliveries d
-      ORDER BY d.delivered_at DESC NULLS LAST, d.delivery_id::text COLLATE "C" LIMIT 1
+      WHERE \(try SalesRows.equals("d.delivery_id", id.text)) LIMIT 1
       """)
-    if try deliveries.advance() {
-      let delivery = try sales.delivery(deliveries, asOf: now)
-      found.append(
-        .fine(
-          """
-          delivery \(delivery.deliveryId): \(delivery.quantity.map { "\($0) x " } ?? "")\(delivery.productId) to user \
-          \(delivery.userId), \(delivery.orderId.map { "for order \($0)" } ?? "for no order")\(delivery.stands ? "" : ", taken back")
-          """))
-    }
+    guard try deliveries.advance() else { return [] }
+    let delivery = try sales.delivery(deliveries, asOf: .now)
+    // Read to the end, because an aborted COPY aborts the transaction.
     _ = try deliveries.advance()
+    return [
+      .fine(
+        """
+        delivery \(delivery.deliveryId): \(delivery.quantity.map { "\($0) x " } ?? "")\(delivery.productId) to user \
+        \(delivery.userId), \(delivery.orderId.map { "for order \($0)" } ?? "for no order")\(delivery.stands ? "" : ", taken back")
+        """)
+    ]
+  }
+
+  private func receipt(
+    _ id: Identifier, _ connection: borrowing BlockingConnection, _ sales: SalesRows
+  ) throws -> [Diagnosis] {
     var receipts = try connection.copyOut(
       """
       SELECT \(SalesRows.receiptColumns), left(r.payload::text, 1000000) FROM \(sales.schema).receipts r
-      ORDER BY r.received_at DESC NULLS LAST, r.receipt_id::text COLLATE "C" LIMIT 1
+      WHERE \(try SalesRows.equals("r.receipt_id", id.text)) LIMIT 1
       """)
-    if try receipts.advance() {
-      let receipt = try SalesRows.receipt(receipts, asOf: now)
-      let payload = try receipts.isText(8) ? try receipts.optionalText(8) ?? "" : ""
-      let kind =
-        switch ReceivedPayload(payload).kind {
-        case .app: "an app receipt"
-        case .transaction: "an old transaction receipt"
-        case .signed: "a signed transaction"
-        case .malformed: "no receipt that can be read"
-        }
-      found.append(
-        .fine(
-          """
-          receipt \(receipt.receiptId): \(kind) of \(payload.utf8.count) bytes, \
-          \(receipt.orderId.map { "for order \($0)" } ?? "for no order")
-          """))
-    }
+    guard try receipts.advance() else { return [] }
+    let receipt = try SalesRows.receipt(receipts, asOf: .now)
+    let payload = try receipts.isText(8) ? try receipts.optionalText(8) ?? "" : ""
     _ = try receipts.advance()
-    return found
+    let kind =
+      switch ReceivedPayload(payload).kind {
+      case .app: "an app receipt"
+      case .transaction: "an old transaction receipt"
+      case .signed: "a signed transaction"
+      case .malformed: "no receipt that can be read"
+      }
+    return [
+      .fine(
+        """
+        receipt \(receipt.receiptId): \(kind) of \(payload.utf8.count) bytes, \
+        \(receipt.orderId.map { "for order \($0)" } ?? "for no order")
+        """)
+    ]
   }
 }
 
@@ -393,6 +441,8 @@ private struct RowTally {
   /// Orders of the lookback that state a transaction ID.
   var sample = OrderSample()
   private var last: Identifier?
+  /// The newest valid row.
+  private(set) var newest: (id: Identifier, at: Instant)?
 
   init(name: String, noun: String) {
     self.name = name
@@ -407,6 +457,10 @@ private struct RowTally {
     recent += 1
     defects.count(defect != nil, "\(id.isEmpty ? "a row without an ID" : id.text): \(defect ?? "")")
     if defect != nil, let order { badOrders.insert(order) }
+  }
+
+  mutating func noteNewest(_ id: Identifier, at instant: Instant) {
+    if newest.map({ $0.at < instant }) ?? true { newest = (id, instant) }
   }
 
   func diagnosis(holdsNight: Bool) -> Diagnosis {

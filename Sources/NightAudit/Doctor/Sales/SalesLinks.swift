@@ -12,6 +12,24 @@ struct SalesLinks {
   let lastingProducts: Set<String>
   /// True if amounts are compared with Apple's prices.
   let hasPrices: Bool
+  /// One in this many orders is compared, because joins of all rows of a large shop take longer than everything else.
+  let step: Int
+
+  /// More orders are sampled evenly.
+  private static let comparedOrders = 100_000
+
+  init(settings: Settings, schema: String, lastingProducts: Set<String>, hasPrices: Bool, orders: Int) {
+    (self.settings, self.schema) = (settings, schema)
+    (self.lastingProducts, self.hasPrices) = (lastingProducts, hasPrices)
+    step = max(1, (orders + Self.comparedOrders - 1) / Self.comparedOrders)
+  }
+
+  /// The condition that a row belongs to a compared order.
+  private func isCompared(_ orderId: String) -> String {
+    step == 1 ? "TRUE" : #"hashtext(\#(orderId)::text COLLATE "C") % \#(step) = 0"#
+  }
+
+  private var sampled: String { step == 1 ? "" : "in a sample of one in \(step) orders, " }
 
   func examine(_ connection: borrowing BlockingConnection) throws -> [Diagnosis] {
     let counts = try orderCounts(connection)
@@ -69,7 +87,7 @@ struct SalesLinks {
   private func diagnosis(_ link: RowComparison, _ tally: Tally, isHeld: Bool) -> Diagnosis {
     Diagnosis(
       subject: "\(settings.salesSchema).\(link.column)", held: (link.kind != nil || link.misleads) && isHeld,
-      because: "\(tally.odd) of \(tally.all) \(link.words)", kind: link.kind, remedy: link.remedy,
+      because: "\(sampled)\(tally.odd) of \(tally.all) \(link.words)", kind: link.kind, remedy: link.remedy,
       examples: tally.examples)
   }
 
@@ -142,7 +160,8 @@ struct SalesLinks {
     if Tally(odd: all.odd, all: orders).holdsNight(settings.holdShare) {
       return [
         Diagnosis(
-          subject: subject, held: true, because: "\(all.odd) of \(orders) orders are verified and have no delivery",
+          subject: subject, held: true,
+          because: "\(sampled)\(all.odd) of \(orders) orders are verified and have no delivery",
           kind: kind, remedy: "show all deliveries in the view, with the IDs of their orders",
           examples: try examples(link, among: rows, connection))
       ]
@@ -156,7 +175,8 @@ struct SalesLinks {
       found.append(
         Diagnosis(
           subject: "\(subject) of \(product)", held: false,
-          because: "\(tally.odd) of \(tally.all) verified orders of this product have no delivery", kind: kind,
+          because: "\(sampled)\(tally.odd) of \(tally.all) verified orders of this product have no delivery",
+          kind: kind,
           remedy:
             "show what gives the user access to it as a delivery of the order; see Views, deliveries of subscriptions",
           examples: ofProduct))
@@ -185,7 +205,7 @@ struct SalesLinks {
       """
       SELECT coalesce(product_id::text COLLATE "C", ''), count(*),
         count(*) FILTER (WHERE status::text COLLATE "C" = 'verified')
-      FROM \(schema).orders WHERE created_at >= \(since) GROUP BY 1
+      FROM \(schema).orders WHERE created_at >= \(since) AND \(isCompared("order_id")) GROUP BY 1
       """
     ).reduce(into: [:]) { counts, row in
       counts[try row.text(0)] = OrderCounts(all: Int(try row.int64(1)), verified: Int(try row.int64(2)))
@@ -200,12 +220,13 @@ struct SalesLinks {
         SELECT TRUE AS present, order_id::text COLLATE "C" AS id, user_id::text COLLATE "C" AS user_id,
           product_id::text COLLATE "C" AS product_id, quantity, status::text COLLATE "C" AS status, created_at, verified_at,
           updated_at
-        FROM \(schema).orders) o
+        FROM \(schema).orders WHERE \(isCompared("order_id"))) o
       FULL JOIN (
         SELECT TRUE AS present, delivery_id::text COLLATE "C" AS id, order_id::text COLLATE "C" AS order_id,
           user_id::text COLLATE "C" AS user_id, product_id::text COLLATE "C" AS product_id, quantity, delivered_at,
           revoked_at
-        FROM \(schema).deliveries) d ON d.order_id = o.id
+        FROM \(schema).deliveries
+        WHERE \(isCompared(#"coalesce(nullif(order_id::text COLLATE "C", ''), delivery_id::text)"#))) d ON d.order_id = o.id
       \(aliases)
       CROSS JOIN LATERAL (SELECT \(isSame)) person
       WHERE (o.created_at >= \(since) OR o.present IS NULL AND d.delivered_at >= \(since))
@@ -240,12 +261,13 @@ struct SalesLinks {
         SELECT TRUE AS present, o.order_id::text COLLATE "C" AS id, o.user_id::text COLLATE "C" AS user_id, o.amount,
           o.status::text COLLATE "C" AS status, o.transaction_id,
           nullif(o.app_account_token::text COLLATE "C", '') AS token, o.created_at
-        FROM \(schema).orders o) o
+        FROM \(schema).orders o WHERE \(isCompared("o.order_id"))) o
       FULL JOIN (
         SELECT TRUE AS present, order_id::text COLLATE "C" AS order_id,
           min(nullif(user_id::text COLLATE "C", '')) AS user_id, min(received_at) AS received_at,
           bool_and(checked_at < received_at - \(skew)) AS is_checked_early
-        FROM \(schema).receipts WHERE nullif(order_id::text COLLATE "C", '') IS NOT NULL GROUP BY 2
+        FROM \(schema).receipts
+        WHERE nullif(order_id::text COLLATE "C", '') IS NOT NULL AND \(isCompared("order_id")) GROUP BY 2
       ) r ON r.order_id = o.id
       \(aliases)
       CROSS JOIN LATERAL (SELECT \(isSame)) person
@@ -295,7 +317,7 @@ struct SalesLinks {
     let rows = """
       \(schema).orders o JOIN (
         SELECT order_id::text COLLATE "C" AS id, sum(quantity)::bigint AS units FROM \(schema).deliveries
-        WHERE revoked_at IS NULL GROUP BY 1) d ON d.id = o.order_id::text COLLATE "C"
+        WHERE revoked_at IS NULL AND \(isCompared("order_id")) GROUP BY 1) d ON d.id = o.order_id::text COLLATE "C"
       WHERE o.created_at >= \(since)
       """
     return try diagnoses(links, try tallies(links, among: rows, connection), among: rows, orders, connection)
@@ -314,7 +336,7 @@ struct SalesLinks {
       \(schema).orders o JOIN (
         SELECT order_id::text COLLATE "C" AS id, min(delivered_at) AS delivered_at, min(revoked_at) AS revoked_at,
           bool_and(coalesce(revoked_at >= delivered_at + interval '1 day', FALSE)) AS is_taken_back
-        FROM \(schema).deliveries GROUP BY 1) d ON d.id = o.order_id::text COLLATE "C"
+        FROM \(schema).deliveries WHERE \(isCompared("order_id")) GROUP BY 1) d ON d.id = o.order_id::text COLLATE "C"
       WHERE o.created_at >= \(since) AND o.status::text COLLATE "C" = 'verified'
         AND o.product_id::text COLLATE "C" = ANY ($1)
       """
