@@ -4,7 +4,7 @@ import Run
 package struct RecheckSummary: Sendable {
   package var due = 0
   package var outcomes: [CheckOutcome: Int] = [:]
-  /// Checks that stayed unanswered and are no finding yet.
+  /// Checks that were asked about, stayed unanswered and are no finding yet.
   package var owed = 0
   /// Requests to Apple by HTTP status; 0 stands for no reply.
   package var httpStatuses: [Int: Int] = [:]

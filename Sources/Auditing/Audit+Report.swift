@@ -56,14 +56,17 @@ extension Audit {
     reasons += unswept
     for (reason, count) in collector.outstanding.sorted(by: { $0.key < $1.key }) {
       let them = count == 1 ? "it" : "them"
+      if reason == AuditCollector.notAsked {
+        reasons.append("\(Self.receipts(count)) due, and Apple was not asked about \(them). The next re-check asks.")
+        continue
+      }
       let words = PaymentReason(rawValue: reason)?.explanation ?? "the last answer is too old"
       reasons.append("\(Self.receipts(count)) due and Apple has given no usable answer for \(them): \(words).")
     }
-    // The time limit may have left no time to ask.
     if owedBehindCriticals > 0 {
       reasons.append(
         "\(Self.receipts(owedBehindCriticals)) due once more, because critical findings rest on older answers, and "
-          + "Apple has not answered.")
+          + "there is no newer answer.")
     }
     let tonight = Night(date: plan.period.until, totals: collector.totals, atStake: findings.atStake)
     var summary = SummaryFacts(

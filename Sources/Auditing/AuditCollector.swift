@@ -29,7 +29,10 @@ final class AuditCollector {
   let claims: SpillSorter?
   var control: [ControlTotal] = []
   let nights: OrderNights
+  /// Counts of outstanding answers by the reason of their absence.
   private(set) var outstanding: [String: Int] = [:]
+  /// The reason in ``outstanding`` of checks that Apple was not asked about.
+  static let notAsked = "not_asked"
   private(set) var unknownFrom: Instant?
   private(set) var lookupImpossible: [String: Int] = [:]
   /// Counts of the recheck of critical orders; nil if one snapshot spans the shop's store.
@@ -324,9 +327,11 @@ final class AuditCollector {
     if isMoved { movedReceipts.add(words()) }
   }
 
-  func countOutstanding(_ state: ProofState) {
+  func countOutstanding(_ state: ProofState, asOf: Instant) {
+    // An attempt without a usable answer moves the due date, so that a check that is still due was not asked about.
+    let isAsked = state.due.map { asOf < $0.from } ?? false
     let reason = state.outcome == .verified ? "stale" : (state.reason ?? .neverChecked).rawValue
-    outstanding[reason, default: 0] += 1
+    outstanding[isAsked ? reason : Self.notAsked, default: 0] += 1
   }
 
   func note(unknownFrom time: Instant) { unknownFrom = min(unknownFrom ?? time, time) }

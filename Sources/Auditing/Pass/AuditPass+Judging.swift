@@ -135,7 +135,7 @@ extension AuditPass {
       // An older order matters only for a refund in the period or an unclaimed payment.
       if !isJudged, transactions.claimable.isEmpty, matched == nil { return }
       if isListed, let lookup = group.lookup, plan.isOutstanding(lookup.state, of: order) {
-        collector.countOutstanding(lookup.state)
+        collector.countOutstanding(lookup.state, asOf: plan.asOf)
       }
       var facts = OrderFacts.assembled(
         order, group, deliveries, transactions, matched, rules: plan.rules, open: open)
@@ -149,7 +149,7 @@ extension AuditPass {
       if isListed, judgement.verdict?.reason == .neverChecked, facts.isAwaitingLookup,
         plan.isOutstanding(.neverChecked, of: order)
       {
-        collector.countOutstanding(.neverChecked)
+        collector.countOutstanding(.neverChecked, asOf: plan.asOf)
         collector.note(unknownFrom: order.createdAt)
       }
       // Explained for critical findings only, because it judges the order once more.

@@ -122,7 +122,7 @@ extension AuditPass {
 
   private func list(_ receipt: Receipt) throws {
     if receipt.defect == nil, plan.isOutstanding(receipt.state, from: receipt.receivedAt) {
-      collector.countOutstanding(receipt.state)
+      collector.countOutstanding(receipt.state, asOf: plan.asOf)
     }
     try collector.list(receipt)
   }

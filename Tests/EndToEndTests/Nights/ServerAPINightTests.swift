@@ -123,6 +123,19 @@ import Testing
     #expect(night.payments == ["looked up": "paid"] && night.findings.isEmpty)
   }
 
+  @Test func anIncompleteNightSaysWhetherAppleWasAsked() async throws {
+    let shop = try await SignedShop(transactions: [], errors: ["102": ["errorCode": 5_000_001]])
+    try await shop.order("looked up", transaction: "102")
+    for (arguments, reason) in [
+      (["--offline"], "1 receipt was due, and Apple was not asked about it. The next re-check asks."),
+      ([], "1 receipt was due and Apple has given no usable answer for it: Apple answered with an error."),
+    ] {
+      let night = try await shop.night(exits: 3, more: arguments)
+      let reasons = night.summary["incomplete_reasons"] as? [String] ?? []
+      #expect(reasons.contains(reason), "\(reasons)")
+    }
+  }
+
   @Test func aRefusedKeyIs78WithAReportAndAccusesNobody() async throws {
     let broken = SignedShop.App(name: "other", bundleId: "com.example.other", isKeyRevoked: true)
     let shop = try await SignedShop(
