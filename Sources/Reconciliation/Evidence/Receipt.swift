@@ -90,6 +90,11 @@ public struct ProofState: Hashable, Sendable {
   /// True if an answer is missing. A deleted account is an answer, and so is a contradiction.
   var awaitsAnswer: Bool { isUnanswered && reason != .accountGone && reason != .contradiction }
 
+  /// True if a verified proof was asked about again without an answer, and the question is not stuck.
+  func isRenewalUnanswered(_ rules: Rules) -> Bool {
+    outcome == .verified && unansweredSince != nil && !isStuck(rules)
+  }
+
   /// True if a missing answer may state the kind of purchase or a refund, beyond the list in the receipt.
   public var awaitsDetails: Bool { awaitsAnswer && kind != .signed }
 

@@ -173,7 +173,8 @@ extension FindingRules {
     let live = claims.liveOwned.filter { $0.priceMilliunits != 0 }
     let paying = live.count > 1 ? facts.paying : []
     let further = paying.count > 1 ? live.filter { !paying.contains($0) } : Array(live.dropFirst())
-    if live.count > 1, live.contains(where: facts.awaitsRefund) {
+    let lastCharge = live.count > 1 ? live.compactMap(\.saleDate).max() : nil
+    if live.count > 1, live.contains(where: { facts.awaitsRefund(of: $0, since: lastCharge, rules: rules) }) {
       decline([.chargedTwice], "A missing answer could show that one of the \(live.count) was refunded.")
     } else if live.count > 1, let unread {
       decline([.chargedTwice], unread)

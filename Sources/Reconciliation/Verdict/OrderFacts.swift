@@ -122,9 +122,19 @@ public struct OrderFacts: Sendable {
   }
 
   /// True if a missing answer may state a refund. A signed transaction shows the state at its signing.
-  func awaitsRefund(of record: TransactionRecord) -> Bool {
-    !record.isRevocationKnown && awaitsDetails(of: record)
-      || validReceipts.contains { $0.state.awaitsAnswer && $0.state.signedTransactionId == record.transactionId }
+  /// - Parameter date: the date of a later charge. If the last statement about this one is older, an open question of
+  ///   less than `audit.stuckAfter` counts as well.
+  func awaitsRefund(of record: TransactionRecord, since date: Instant?, rules: Rules) -> Bool {
+    let isUnanswered = validReceipts.contains {
+      $0.state.awaitsAnswer && $0.state.signedTransactionId == record.transactionId
+    }
+    if isUnanswered || !record.isRevocationKnown && awaitsDetails(of: record) { return true }
+    if record.hasRevocationStatement(since: date) { return false }
+    return lookup?.isRenewalUnanswered(rules) ?? false && record.transactionId == order.transactionId
+      || validReceipts.contains {
+        $0.state.isRenewalUnanswered(rules)
+          && $0.state.signedTransactionId ?? record.transactionId == record.transactionId
+      }
   }
 
   /// True if it was refunded, and a missing answer could show that only a part was.

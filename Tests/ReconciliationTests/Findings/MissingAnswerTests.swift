@@ -68,20 +68,21 @@ import Testing
     }
   }
 
-  @Test("A second charge is reported only after Apple's answer about it")
+  @Test("A second charge is reported unless a missing answer could state a refund of the first")
   func chargedTwice() {
-    for isAnswered in [true, false] {
+    for (outcome, silence, isStatedSince, isReported) in [
+      (.verified, nil, false, true), (.unanswered, .hours(0), true, false), (.verified, .hours(0), false, false),
+      (.verified, .hours(0), true, true), (.verified, .hours(47), false, false), (.verified, .hours(48), false, true),
+    ] as [(CheckOutcome, Span?, Bool, Bool)] {
       var scene = ShopFixture()
       let order = scene.order()
-      for id in ["T1", "T2"] {
-        scene.signedProof("of \(id)", for: order, of: scene.transaction(id) { $0.revocationStatedDate = $0.signedDate })
-      }
-      if !isAnswered {
-        var state = ProofState.unanswered(.appleError)
-        (state.kind, state.signedTransactionId) = (.signed, "T2")
-        scene.world.receipts[1].state = state
-      }
-      #expect(Self.findings(scene).contains(.chargedTwice) == isAnswered)
+      let second = scene.transaction("T2") { $0.purchaseDate = asOf - .days(1) }
+      let first = scene.transaction("T1") { $0.revocationStatedDate = asOf - (isStatedSince ? .hours(12) : .days(20)) }
+      scene.signedProof("of T1", for: order, of: first)
+      scene.signedProof("of T2", for: order, of: second)
+      scene.world.receipts[0].state.outcome = outcome
+      scene.world.receipts[0].state.unansweredSince = silence.map { asOf - $0 }
+      #expect(Self.findings(scene).contains(.chargedTwice) == isReported, "\(outcome) \(String(describing: silence))")
     }
   }
 
