@@ -14,12 +14,12 @@ package struct AuditContext {
   var horizon: Horizon
   var days: [DayTotals.Day]
   var openCriticals: Set<Identifier>
-  /// Purchases that more than one transaction is of, and subscriptions with a refunded renewal.
-  var sharedPurchases: Set<PurchaseKey>
+  /// Fingerprints of purchases that more than one transaction is of, and of subscriptions with a refunded renewal.
+  var sharedPurchases: Set<UInt64>
 
   init(
     _ plan: AuditPlan, _ horizon: Horizon, days: [DayTotals.Day], openCriticals: Set<Identifier>,
-    sharedPurchases: Set<PurchaseKey>
+    sharedPurchases: Set<UInt64>
   ) {
     rules = plan.rules
     (period, staleAfter, refundWindow) = (plan.period, plan.staleAfter, plan.refundWindow)
@@ -99,7 +99,7 @@ extension AuditContext {
       $1.put($0.end.microseconds)
     }
     record.put(openCriticals.sorted()) { $1.put($0) }
-    record.put(sharedPurchases.sorted()) { $0.write(to: &$1) }
+    record.put(sharedPurchases.sorted()) { $1.put(Int64(bitPattern: $0)) }
     return Data(record.bytes)
   }
 
@@ -139,7 +139,7 @@ extension AuditContext {
     }
     openCriticals = Set(try record.list { (record) throws(RecordReader.Mismatch) in try record.id() })
     sharedPurchases = Set(
-      try record.list { (record) throws(RecordReader.Mismatch) in try PurchaseKey(from: &record) })
+      try record.list { (record) throws(RecordReader.Mismatch) in UInt64(bitPattern: try record.int()) })
     for (span, grace) in zip(spans, graces) { rules[keyPath: span] = grace }
     rules.amountToleranceMillionths = tolerance
   }

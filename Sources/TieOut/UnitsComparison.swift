@@ -93,7 +93,7 @@ struct UnitsComparison {
       }
       while hasTransaction, try TransactionTable.productId(transactions) == product {
         let row = try OurTransactions.row(transactions)
-        if row.record.expiresDate != nil, shared.contains(row.record.purchaseKey) {
+        if row.record.expiresDate != nil, shared.contains(row.record.purchaseKey.fingerprint) {
           withSeveralIds.append(row)
         } else {
           count(row)

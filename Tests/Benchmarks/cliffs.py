@@ -274,8 +274,8 @@ class Cliffs(Benchmark):
               VACUUM ANALYZE""",
         )
         restored = self.audit()
-        self.verdict(f"{orders:,} restored purchases: CPU, of as many that were not", restored.cpu / usual.cpu, 2.5)
-        self.verdict(f"{orders:,} restored purchases: MB more", restored.peak - usual.peak, 60)
+        self.verdict(f"{orders:,} restored purchases: CPU, of as many that were not", restored.cpu / usual.cpu, 2.0)
+        self.verdict(f"{orders:,} restored purchases: MB more", restored.peak - usual.peak, 20)
 
     def unusual(self, size):
         """Audits of the same shop, each with one option or one property that differs from the usual audit."""

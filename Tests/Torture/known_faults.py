@@ -56,7 +56,7 @@ FAULTS = [
      "HostileDataTests/hostileTextAffectsOnlyItsOwnRow"),
     ("a purchase and its restore pay two orders",
      "Sources/Auditing/Audit.swift", "let sharedPurchases = try TransactionTable.sharedPurchases(on: stores.rows.own)",
-     "let sharedPurchases: Set<PurchaseKey> = []", "ClaimNightsTests"),
+     "let sharedPurchases: Set<UInt64> = []", "ClaimNightsTests"),
     ("the proof of one subscription contains the customer's other subscriptions",
      "Sources/Asking/Answers/AnswerWriter.swift", "facts.append((nil, fact)) }", "facts.append((result.subject, fact)) }",
      "AnswerWriterTests"),

@@ -74,11 +74,11 @@ package enum TransactionTable {
     "(\(alias).original_transaction_id <> \(alias).transaction_id AND \(alias).is_renewal IS NOT TRUE AND \(alias).expires_at IS NULL)"
   }
 
-  /// The purchases that several transactions are of: purchases with their restores, and periods with several IDs. They are
-  /// few, as are the subscriptions with a refunded renewal, whose keys are added.
+  /// Fingerprints of the purchases that several transactions are of: purchases with their restores, and periods with
+  /// several IDs; and of the subscriptions with a refunded renewal. A shop of non-consumables may have one per order.
   package static func sharedPurchases(
     on connection: borrowing BlockingConnection
-  ) throws(PostgresError) -> Set<PurchaseKey> {
+  ) throws(PostgresError) -> Set<UInt64> {
     var rows = try connection.copyOut(
       """
       SELECT r.environment, r.original_transaction_id, '' AS period, NULL::timestamptz AS purchased_at
@@ -104,13 +104,14 @@ package enum TransactionTable {
       WHERE t.expires_at IS NOT NULL AND t.original_transaction_id IS NOT NULL AND t.web_order_line_item_id IS NULL
       GROUP BY t.original_transaction_id, t.environment, t.product_id, t.purchased_at HAVING count(*) > 1
       """)
-    var purchases: Set<PurchaseKey> = []
+    var purchases: Set<UInt64> = []
     while try rows.advance() {
       guard let environment = try rows.word(0, of: Vocabularies.environment) else { continue }
       purchases.insert(
         PurchaseKey(
           environment: environment, transactionId: try rows.id(1), period: try rows.id(2),
-          purchasedAt: try rows.optionalInstant(3)))
+          purchasedAt: try rows.optionalInstant(3)
+        ).fingerprint)
     }
     return purchases
   }

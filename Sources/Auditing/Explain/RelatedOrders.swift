@@ -10,8 +10,8 @@ struct RelatedOrders {
   private(set) var groups: [Identifier: OrderGroup] = [:]
   private(set) var repeatedRows: [Identifier: Int] = [:]
   private(set) var records: [Identifier: [TransactionRecord]] = [:]
-  /// Purchases that several of the transactions are of.
-  private(set) var sharedPurchases: Set<PurchaseKey> = []
+  /// Fingerprints of purchases that several of the transactions are of.
+  private(set) var sharedPurchases: Set<UInt64> = []
   /// By transaction id.
   private(set) var references: [Identifier: [TransactionReference]] = [:]
   private(set) var open: PeopleWithOpenReceipts
@@ -120,9 +120,10 @@ struct RelatedOrders {
   /// Gives each transaction what is known of its purchase.
   private mutating func foldPurchases(hiding isHidden: (Instant) -> Bool = { _ in false }) {
     let known = records.values.flatMap(\.self)
-    sharedPurchases = Set(Dictionary(grouping: known) { $0.purchaseKey }.lazy.filter { $1.count > 1 }.map(\.key))
+    let purchases = Dictionary(grouping: known) { $0.purchaseKey }
+    sharedPurchases = Set(purchases.lazy.filter { $1.count > 1 }.map(\.key.fingerprint))
     let folded = TransactionRecord.foldingPurchases(known, hiding: isHidden)
-    sharedPurchases.formUnion(folded.lazy.filter(\.isRefundedRenewal).compactMap(\.subscriptionKey))
+    sharedPurchases.formUnion(folded.lazy.filter(\.isRefundedRenewal).compactMap(\.subscriptionKey?.fingerprint))
     records = Dictionary(grouping: folded) { $0.transactionId }
   }
 

@@ -167,7 +167,8 @@ extension AuditPass {
     _ reading: borrowing GroupReading, _ delivery: BorrowedDelivery, open: PeopleWithOpenReceipts
   ) throws -> SettledSale? {
     guard let plain = try reading.plain(),
-      sharedPurchases.isEmpty || !(plain.payment.subscriptionKey.map(sharedPurchases.contains) ?? false),
+      sharedPurchases.isEmpty
+        || plain.payment.subscriptionKey.map({ !sharedPurchases.contains($0.fingerprint) }) ?? true,
       open.isEmpty || !open.contains(plain.order.userId.id)
     else { return nil }
     return SettledSale(plain.order, proof: plain.proof, payment: plain.payment, delivery: delivery, rules: plan.rules)
@@ -209,7 +210,7 @@ extension AuditPass {
   ) throws {
     for key in claims.owned.flatMap(\.keys) { try collector.note(owner: order.orderId, of: key) }
     if judgement.deliveredAt != nil {
-      for key in claims.owned.compactMap(\.subscriptionKey) where sharedPurchases.contains(key) {
+      for key in claims.owned.compactMap(\.subscriptionKey) where sharedPurchases.contains(key.fingerprint) {
         collector.note(served: key.transactionId)
       }
     }

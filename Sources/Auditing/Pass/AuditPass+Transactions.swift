@@ -35,7 +35,7 @@ extension AuditPass {
         continue
       }
       guard let record = try transactions.next() else { break }
-      let sharesPurchase = sharedPurchases.contains(record.purchaseKey)
+      let sharesPurchase = sharedPurchases.contains(record.purchaseKey.fingerprint)
       let candidates = Candidates(for: record, try ofOne.gathered(), rules: plan.rules)
       if transactions.nextKey.map({ !$0.isSame(as: record.transactionId) }) ?? true { ofOne.release() }
       let contested = ContestedTransaction(record, candidates, sharesPurchase: sharesPurchase)
@@ -167,12 +167,12 @@ struct OrderTransactionWriter: ~Copyable {
 
   /// Writes the transaction without decoding it. False, with nothing written, unless exactly this order could own it.
   fileprivate mutating func writePlain(
-    _ row: borrowing CopyReader, _ references: borrowing ReferencesToTransaction, _ sharedPurchases: Set<PurchaseKey>,
+    _ row: borrowing CopyReader, _ references: borrowing ReferencesToTransaction, _ sharedPurchases: Set<UInt64>,
     withoutReceipt: BloomFilter, rules: Rules
   ) throws -> Bool {
     guard let only = references.only, let reference = try BorrowedTransactionReference(only),
       let transaction = try TransactionTable.plain(row),
-      sharedPurchases.isEmpty || !sharedPurchases.contains(transaction.payment.purchaseKey)
+      sharedPurchases.isEmpty || !sharedPurchases.contains(transaction.payment.purchaseKey.fingerprint)
     else { return false }
     if !withoutReceipt.isEmpty, let token = transaction.payment.appAccountToken,
       withoutReceipt.mayContain(AccountToken.fingerprint(token))

@@ -23,8 +23,9 @@ struct AuditPass {
   let temporaryDirectory: String
   let stop: StopSignal
   let progress: WorkProgress
-  /// Purchases that more than one transaction is of, and subscriptions with a refunded renewal, in whatever part.
-  var sharedPurchases: Set<PurchaseKey> = []
+  /// Fingerprints of purchases that more than one transaction is of, and of subscriptions with a refunded renewal, in
+  /// whatever part. An equal fingerprint of another purchase only takes it the general way.
+  var sharedPurchases: Set<UInt64> = []
 
   /// A copy of this pass whose findings are not reported.
   func rehearsal() throws -> AuditPass {

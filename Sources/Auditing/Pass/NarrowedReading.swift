@@ -14,8 +14,8 @@ struct NarrowedReading {
   private let deliveries: Set<Identifier>
   /// The user whose rows without an ID are read too; nil for a report on an order.
   private let userId: Identifier?
-  /// Purchases that more than one of the transactions is of.
-  let sharedPurchases: Set<PurchaseKey>
+  /// Fingerprints of purchases that more than one of the transactions is of.
+  let sharedPurchases: Set<UInt64>
   let repeated: RepeatedDeliveries
 
   private static let storedOrders = StoredIds(name: "orders")

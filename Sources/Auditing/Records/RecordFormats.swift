@@ -258,14 +258,6 @@ extension PurchaseKey {
     record.put(period)
     record.put(purchasedAt)
   }
-
-  init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
-    let transactionId = try record.id()
-    guard let environment = try record.word(of: Vocabularies.environment) else { throw RecordReader.Mismatch() }
-    self.init(
-      environment: environment, transactionId: transactionId, period: try record.id(),
-      purchasedAt: try record.optionalInstant())
-  }
 }
 
 extension TransactionRecord {

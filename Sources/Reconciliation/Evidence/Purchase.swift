@@ -19,6 +19,15 @@ public struct PurchaseKey: Hashable, Comparable, Sendable {
     if !period.isEmpty { hasher.combine(period) }
   }
 
+  /// A hash of all fields (FNV-1a), the same in every process.
+  public var fingerprint: UInt64 {
+    var hash = transactionId.withUTF8 { BorrowedText($0).fingerprint }
+    hash = environment.rawValue.utf8.reduce(hash, BorrowedText.fingerprint)
+    hash = period.withUTF8 { $0.reduce(hash, BorrowedText.fingerprint) }
+    guard let purchasedAt else { return hash }
+    return withUnsafeBytes(of: purchasedAt.microseconds.littleEndian) { $0.reduce(hash, BorrowedText.fingerprint) }
+  }
+
   public static func < (left: PurchaseKey, right: PurchaseKey) -> Bool {
     let order = left.transactionId.compareBytes(right.transactionId)
     if order != 0 { return order < 0 }

@@ -28,7 +28,7 @@ struct SimulatedAudit {
     let horizon = Horizon(asOf: rules.asOf, clock: rules.asOf + World.moment, isPastAudit: false)
     let rows = StoredRows(world)
     let sales = Dictionary(grouping: world.transactions) { $0.purchaseKey }
-    let sharedPurchases = Set(sales.keys.filter { sales[$0].map { $0.count > 1 } ?? false })
+    let sharedPurchases = Set(sales.lazy.filter { $1.count > 1 }.map(\.key.fingerprint))
     let readers = try (0..<partition.readers).map { part in
       let collector = try AuditCollector(waitingIn: folder, days: [], storesClaims: true)
       collector.openCriticals = openCriticals
