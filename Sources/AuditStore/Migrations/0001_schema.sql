@@ -847,9 +847,15 @@ BEGIN
   PERFORM night_audit.append_trail('adopted', NULL, '{}', jsonb_build_object('runs', array_remove(runs, NULL)));
 END $$;
 
+-- Every writer may call it, so it covers the tables only in a transaction that wrote a tie-out. A call alone would cover
+-- rows that no tie-out wrote.
 CREATE FUNCTION night_audit.cover_tie_outs() RETURNS void LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+  IF NOT EXISTS (SELECT FROM night_audit.tie_outs t WHERE t.xmin = pg_current_xact_id()::xid) THEN
+    RAISE EXCEPTION 'tie-outs are covered in the transaction that writes one'
+      USING ERRCODE = 'invalid_transaction_state';
+  END IF;
   PERFORM night_audit.append_trail('tied_out', NULL, '{}', jsonb_build_object(
     'tables', night_audit.table_digests('{tie_outs,tie_out_rows,tie_out_periods}')));
 END $$;

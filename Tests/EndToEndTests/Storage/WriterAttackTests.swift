@@ -208,6 +208,8 @@ import Testing
         try await shop.nightAudit("verify", exits: [70])
         try await shop.nightAudit("run", "--as-of", "2026-11-21T03:00:00Z", exits: [0, 3])
       } else {
+        await expectRefused(["SELECT night_audit.cover_tie_outs()"], in: shop)
+        try await shop.nightAudit("verify", exits: [70])
         try await shop.execute("DELETE FROM night_audit.tie_out_periods", as: .writer)
       }
       try await shop.nightAudit("verify", exits: [0])
