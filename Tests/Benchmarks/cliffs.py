@@ -29,6 +29,8 @@ class Cliffs(Benchmark):
     def __init__(self, cluster, night_audit):
         super().__init__(cluster, night_audit)
         self.apple = None
+        # Bytes of temporary files that the server wrote during the last audit.
+        self.spilled = 0
 
     def shop(self, orders, users, script="", ids="ordered", troubled=26):
         self.ids, self.troubled = ids, troubled
@@ -55,11 +57,20 @@ class Cliffs(Benchmark):
                     file.write(f"appstore.{key}: {self.apple.url}/{side}/verifyReceipt\n")
 
     def audit(self, *further):
+        before = self.temporary_bytes()
         run, _ = self.run(OURS, "csv", *further)
         if run is None:
             raise SystemExit(1)
+        self.spilled = self.temporary_bytes() - before
         print(f"  {run.cpu:.2f} CPU s (client {run.client:.2f}), {run.wall:.1f} s, {run.peak:.0f} MB", flush=True)
         return run
+
+    def temporary_bytes(self):
+        """Bytes of all temporary files of the database. A session reports them when it ends, so all others end first."""
+        others = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        while self.ask(others) != "0":
+            time.sleep(0.02)
+        return int(self.ask("SELECT temp_bytes FROM pg_stat_database WHERE datname = current_database()"))
 
     def night(self, number, formats="csv"):
         """Runs a whole night with an as-of `number` days later, offline without a simulator.
@@ -281,6 +292,7 @@ class Cliffs(Benchmark):
         """Audits of the same shop, each with one option or one property that differs from the usual audit."""
         self.shop(size, size // 6)
         usual = self.audit()
+        self.verdict("an audit: bytes of the server's temporary files", self.spilled, 0)
         past = AS_OF.replace(day=AS_OF.day - 7).strftime("%Y-%m-%dT%H:%M:%SZ")
         for name, further in {
             "of one app": ["--app", "game"], "of two products": ["--product", "gems.100", "--product", "gems.500"],
@@ -292,6 +304,14 @@ class Cliffs(Benchmark):
           CREATE INDEX ON sales.deliveries (delivery_id);
           INSERT INTO sales.deliveries SELECT * FROM sales.deliveries ORDER BY delivery_id LIMIT 1; ANALYZE sales.deliveries""")
         self.verdict("an audit with a repeated delivery ID: CPU of the usual one", self.audit().cpu / usual.cpu, 1.25)
+        # Customers renew and restore old purchases, so that rows lie in no order of their IDs.
+        self.cluster.psql(self.database, script="""
+          CREATE TABLE public.shuffled AS SELECT * FROM night_audit.transactions ORDER BY md5(transaction_id);
+          TRUNCATE night_audit.transactions;
+          INSERT INTO night_audit.transactions SELECT * FROM public.shuffled;
+          DROP TABLE public.shuffled; VACUUM ANALYZE night_audit.transactions""")
+        self.audit()
+        self.verdict("an audit of transactions in random order: bytes of the server's temporary files", self.spilled, 0)
 
     def offline(self, size):
         """Receipts that are judged offline, in an app whose orders could be looked up by ID."""
