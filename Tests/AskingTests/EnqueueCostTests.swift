@@ -62,4 +62,37 @@ import Testing
     let read = try await rowsRead()
     #expect(read > 0 && read < 200, "\(read) rows for three new ones among \(Self.known)")
   }
+
+  /// A first night has no statistics of these tables, and the server must not read all receipts for each batch.
+  @Test(arguments: [3_000, 9_000])
+  func whetherASignedReceiptSettlesItsOrderIsReadFromItsOwnRows(_ count: Int) async throws {
+    try await shop.session.executeScript(
+      """
+      INSERT INTO night_audit.receipt_checks (subject_kind, subject_id, order_id, received_at, payload_kind, outcome,
+        signed_transaction_id, brought_count)
+      SELECT 'receipt', 'r' || n, 'o' || n, now(), 'signed', 'verified', 't' || n, 1 FROM generate_series(1, \(count)) n;
+      INSERT INTO night_audit.receipt_transactions
+      SELECT 'receipt', 'r' || n, 'Production', 't' || n FROM generate_series(1, \(count)) n;
+      SELECT pg_stat_reset();
+      """)
+    let others = try await sessions()
+    let session = try await shop.connect()
+    let needs = PendingLookups(
+      table: CheckTable(policy: shop.settings.duenessPolicy), bundleIds: shop.settings.serverAPIApps,
+      asOf: RecheckFixture.asOf)
+    for start in stride(from: 1, to: count, by: 1_000) {
+      let batch = (start..<start + 1_000).map {
+        PendingLookups.Candidate(
+          orderId: Identifier("o\($0)"), bundleId: "com.example.game", transactionId: "t\($0)",
+          dated: RecheckFixture.asOf, isUrgent: false)
+      }
+      let added = try await session.withConnection { try needs.decide(batch, on: $0) }
+      #expect(added == 0)
+    }
+    await session.close()
+    try await waitForTheClosed(leaving: others)
+    // The check of each receipt, and its transaction.
+    let read = try await rowsRead()
+    #expect(read >= count && read < 3 * count, "\(read) rows of \(count) receipts")
+  }
 }

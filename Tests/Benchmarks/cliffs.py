@@ -314,7 +314,7 @@ class Cliffs(Benchmark):
         self.verdict("an audit of transactions in random order: bytes of the server's temporary files", self.spilled, 0)
 
     def offline(self, size):
-        """Receipts that are judged offline, in an app whose orders could be looked up by ID."""
+        """Malformed receipts that are judged offline, in an app whose orders could be looked up by ID."""
         costs, key, roots = [], os.path.join(self.work, "key.p8"), os.path.join(self.work, "roots")
         os.mkdir(roots)
         subprocess.run(
