@@ -54,6 +54,7 @@ extension Matching {
     }
   }
 
+  /// Pairs orders and purchases of one group. Memory grows with the links: four numbers for each, beside the link itself.
   private mutating func arrange(_ links: [Link]) {
     let orders = Set(links.map(\.index)).sorted()
     let dates = Dictionary(links.map { ($0.transaction.purchaseKey, $0.saleTime) }) { min($0, $1) }
@@ -63,17 +64,23 @@ extension Matching {
     let times = orders.map { claimants[$0].order.createdAt.microseconds }
     // Two IDs of a purchase may have two dates.
     var window = rules.matchWindow.microseconds
-    var byPlace = orders.map { _ in [Int: Link]() }
-    for link in links {
+    var placed: [(order: Int, sale: Int, link: Int)] = []
+    placed.reserveCapacity(links.count)
+    for (place, link) in links.enumerated() {
       guard let order = orderPlaces[link.index], let sale = salePlaces[link.transaction.purchaseKey] else { continue }
-      byPlace[order][sale] = link
+      placed.append((order, sale, place))
       window = max(window, abs(sales[sale].value - times[order]))
     }
+    placed.sort { $0 < $1 }
+    func end(of order: Int, sale: Int) -> Int { placed.partitioningIndex { ($0.order, $0.sale) > (order, sale) } }
     let partners = CompleteTimelineAssignment.solve(
       orders: times, transactions: sales.map(\.value), window: window, hasGoods: orders.map { claimants[$0].hasGoods },
-      linked: byPlace.map { .list($0.keys.sorted()) }
+      linked: orders.indices.map { .list(placed[end(of: $0, sale: -1)..<end(of: $0, sale: sales.count)].map(\.sale)) }
     ).partners
-    for (order, sale) in partners.enumerated() { if let sale { matched[orders[order]] = byPlace[order][sale] } }
+    // Of two IDs of a purchase the last link counts.
+    for (order, sale) in partners.enumerated() {
+      if let sale { matched[orders[order]] = links[placed[end(of: order, sale: sale) - 1].link] }
+    }
   }
 
   /// Groups links that share orders or purchases. The groups do not depend on each other.
