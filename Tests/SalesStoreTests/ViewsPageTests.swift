@@ -76,6 +76,32 @@ struct ViewsPageTests {
     }
   }
 
+  /// Without a usable index the server scans a table, although a setting makes it avoid that.
+  @Test("the indexes of the first example find single rows and new rows through its views")
+  func indexesServeViews() async throws {
+    let shop = try await TestShop.make(isPlain: false, Self.first.script)
+    let plans = try await shop.connected { connection in
+      try connection.execute("SET enable_seqscan = off")
+      var conditions = [SalesRows.namedTransaction + " = '2000000001'", "o.updated_at >= now()"]
+      conditions += ["r.received_at >= now()"]
+      for column in ["o.order_id", "r.receipt_id", "r.order_id", "d.order_id"] {
+        conditions += [try SalesRows.equals(column, "4711"), "\(column) = '4711'"]
+      }
+      for column in ["o.user_id", "r.user_id", "d.delivery_id", "d.user_id"] {
+        conditions += [try SalesRows.equals(column, "4711")]
+      }
+      var plans: [String] = []
+      for condition in conditions {
+        let relation =
+          condition.hasPrefix("r.") ? "receipts r" : condition.hasPrefix("d.") ? "deliveries d" : "orders o"
+        let lines = try connection.execute("EXPLAIN SELECT * FROM sales.\(relation) WHERE \(condition)")
+        plans.append(condition + "\n" + (try lines.map { try $0.text(0) }.joined(separator: "\n")))
+      }
+      return plans
+    }
+    for plan in plans { #expect(!plan.contains("Seq Scan"), "\(plan)") }
+  }
+
   @Test("the page has twelve examples, and explains the columns as the comments of the plain tables do")
   func comments() async throws {
     let shop = try await TestShop.make()
