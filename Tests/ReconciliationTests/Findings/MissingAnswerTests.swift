@@ -27,10 +27,33 @@ import Testing
       .review(.systemic),
     ])
   func stray(state: ProofState) {
-    var (scene, order) = Self.scene()
-    scene.receipt("stray", for: nil, state) { $0.userId = order.userId }
-    #expect(Self.findings(scene).contains(.quantityMismatch))
+    for (kind, changeOrder, changePayment) in Self.mismatches {
+      var scene = ShopFixture()
+      let order = scene.order("order", changeOrder)
+      scene.signedProof("own", for: order, of: scene.transaction("T1", changePayment))
+      scene.delivery(of: order)
+      scene.receipt("stray", for: nil, state) { $0.userId = order.userId }
+      #expect(Self.findings(scene).contains(kind), "\(kind)")
+    }
   }
+
+  /// The kinds that compare an order with its payment, each with changes of the order and of the payment.
+  private static let mismatches:
+    [(FindingKind, @Sendable (inout Order) -> Void, @Sendable (inout TransactionRecord) -> Void)] = [
+      (.quantityMismatch, { _ in }, { $0.quantity = 2 }), (.amountMismatch, { _ in }, { $0.priceMilliunits = 1 }),
+      (.currencyMismatch, { _ in }, { $0.currency = "JPY" }),
+      (.accountTokenMissing, { $0.appAccountToken = "a1" }, { $0.appAccountToken = .stated(nil) }),
+      (.wrongUser, { $0.appAccountToken = "a1" }, { $0.appAccountToken = .stated("b2") }),
+      (.deliveredBeforePaid, { _ in }, { $0.purchaseDate = asOf - .days(3) }),
+      (.purchasePredatesOrder, { _ in }, { $0.purchaseDate = asOf - .days(9) }),
+      (
+        .lapsedStillServed, { $0.createdAt = asOf - .days(50) },
+        {
+          ($0.purchaseDate, $0.expiresDate) = (asOf - .days(50), asOf - .days(20))
+          $0.subscriptionStatusDate = asOf
+        }
+      ),
+    ]
 
   @Test("An unanswered receipt for another order counts if that order could own the payment")
   func openOrder() {
