@@ -51,6 +51,7 @@ import Testing
     ("currency", { $0.currency = Currency(code: "JPY") }, [0, 5]), ("amount", { $0.amount = "4.00" }, [4]),
     ("amounts", { ($0.minAmount, $0.maxAmount) = ("2", "4.5") }, [2, 3, 4]),
     ("old", { $0.minAge = .days(6) }, [6, 7, 8]), ("young", { $0.maxAge = .days(1) }, [0, 1]),
+    ("occurred long ago", { $0.minSince = .days(18) }, [0, 1, 2]), ("recently", { $0.maxSince = .days(13) }, [7, 8]),
     ("together", { ($0.severities, $0.minAge, $0.userId) = ([.critical], .days(3), "u1") }, [4]),
   ]
 
@@ -60,6 +61,8 @@ import Testing
         """
         UPDATE night_audit.findings SET status = 'acknowledged' WHERE subject = 'o7';
         UPDATE night_audit.findings SET owner = 'anna' WHERE subject = 'o8';
+        UPDATE night_audit.findings
+        SET occurred_at = first_seen - interval '20 days' + 2 * right(subject, 1)::int * interval '1 day';
         """)
       for (name, change, expected) in Self.filters {
         var filter = FindingsFilter()
