@@ -202,6 +202,10 @@ import Testing
       let said = try await Program.nightAudit.run(
         ["explain", "--config", shop.directory.file("night-audit.yaml"), "--", string])
       #expect(said.status == 0, "\(string.debugDescription): \(said)")
+      let controls = said.output.replacing("\r\n", with: "\n").unicodeScalars.filter {
+        $0 != "\n" && $0 != "\t" && $0.properties.generalCategory == .control
+      }
+      #expect(controls.isEmpty, "\(string.debugDescription): \(controls.map(\.value))")
     }
     // The next night has the same findings, and the import of the unchanged workbook makes no change.
     let next = shop.directory.file("next")
