@@ -59,6 +59,8 @@ stage 'killed nights and cut connections' 'KilledNightTests|CutConnectionTests'
 # From 100 nights on, all profiles and all payloads.
 stage 'nights under each fault profile of Apple' 'FaultProfileTests' $((nights < 100 ? 1 : 2))
 stage 'hostile rows, huge payloads, ten thousand claims on one payment' 'HostileDataTests' $((nights < 100 ? 1 : 2))
+# From 100 nights on, 3,000 of each kind.
+stage 'chains and receipts in all forms of DER' 'RareEncodingTests' $((nights < 100 ? 2 : 20))
 stage 'clocks that jump, days of 23 and 25 hours, midnight, a standby that is promoted' 'ClockTests|PromotionTests' \
   $((nights < 100 ? 1 : 8))
 stage 'sessions ended, statements cancelled, servers started anew, conflicts, volumes that are gone' \

@@ -26,11 +26,13 @@ enum RareKey {
     }
   }
 
-  /// - Parameter isShort: true if `r` or `s` must have leading zero bytes.
-  func sign(_ bytes: [UInt8], isShort: Bool = false) throws -> [UInt8] {
+  /// - Parameter isShort: true if the number, `r` or `s` must have leading zero bytes.
+  /// - Returns: nil if it must, and the only RSA signature of these bytes has none.
+  func sign(_ bytes: [UInt8], isShort: Bool) throws -> [UInt8]? {
     switch self {
     case .rsa(let key):
-      return Array(try key.signature(for: SHA256.hash(data: bytes), padding: .insecurePKCS1v1_5).rawRepresentation)
+      let signature = try key.signature(for: SHA256.hash(data: bytes), padding: .insecurePKCS1v1_5).rawRepresentation
+      return isShort && signature.first != 0 ? nil : Array(signature)
     case .p384(let key):
       return try Self.drawn(isShort) {
         let signature = try key.signature(for: bytes)
@@ -116,16 +118,19 @@ struct RareEncoding {
     if random.oneIn(4), issuer != nil, [0x0C, 0x13, 0x16].contains(issuerName.tag) {
       issuerName.tag = random.pick(0x0C, 0x13)
     }
-    // The root stays valid, because an operator installs it.
-    let serialNumber = serialNumber(mayBeForbidden: role != .root)
     let signer = issuer?.key ?? key
-    let signed = TestASN1.sequence(
-      TestASN1.element(0xA0, TestASN1.integer(2)), TestASN1.element(0x02, serialNumber), signer.algorithm,
-      issuerName.der, TestASN1.sequence(time("150101000000Z", "20"), time("400101000000Z", "20")), name.der,
-      publicKey(key), TestASN1.element(0xA3, TestASN1.sequence(extensions(role, key, issuer?.key ?? key))))
-    let signature = try signer.sign(signed, isShort: random.oneIn(16))
-    let der = TestASN1.sequence(signed, signer.algorithm, TestASN1.element(0x03, [0] + signature))
-    return Identity(key: key, name: name, serialNumber: serialNumber, issuer: issuerName, der: der)
+    let isShort = random.oneIn(16)
+    while true {
+      // The root stays valid, because an operator installs it.
+      let serialNumber = serialNumber(mayBeForbidden: role != .root)
+      let signed = TestASN1.sequence(
+        TestASN1.element(0xA0, TestASN1.integer(2)), TestASN1.element(0x02, serialNumber), signer.algorithm,
+        issuerName.der, TestASN1.sequence(time("150101000000Z", "20"), time("400101000000Z", "20")), name.der,
+        publicKey(key), TestASN1.element(0xA3, TestASN1.sequence(extensions(role, key, issuer?.key ?? key))))
+      guard let signature = try signer.sign(signed, isShort: isShort) else { continue }
+      let der = TestASN1.sequence(signed, signer.algorithm, TestASN1.element(0x03, [0] + signature))
+      return Identity(key: key, name: name, serialNumber: serialNumber, issuer: issuerName, der: der)
+    }
   }
 
   // Mostly PrintableString and UTF8String; else IA5String, TeletexString or BMPString.
@@ -205,13 +210,7 @@ struct RareEncoding {
     let root = try issue(.root, keys[0], by: nil)
     let intermediate = try issue(.intermediate, keys[1], by: root)
     let leaf = try issue(.leaf, keys[2], by: intermediate)
-    let opaque = (0..<random.number(0...80)).map { _ in UInt8(truncatingIfNeeded: random.next()) }
-    var attributes = TestAppReceipt.attributes()
-    attributes[4] = TestASN1.attribute(4, opaque)
-    attributes += (0..<random.number(0...3)).map {
-      TestASN1.attribute(17, TestASN1.set(TestAppReceipt.purchase(id: "100000000000000\($0)")))
-    }
-    let content = TestASN1.set(attributes.shuffled(using: &random))
+    let (content, signature) = try signedContent(by: leaf.key)
     let digest = Self.algorithm([0x60, 0x86, 0x48, 0x01, 0x65, 0x03, 0x04, 0x02, 0x01], hasNull: random.oneIn(2))
     let signing = Self.algorithm(
       [0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x01, random.pick(0x01, 0x0B)], hasNull: random.oneIn(2))
@@ -222,7 +221,7 @@ struct RareEncoding {
       signerName = TestASN1.element(0x80, Array(Insecure.SHA1.hash(data: leaf.key.publicKey)))
     }
     let signer = TestASN1.sequence(
-      TestASN1.integer(random.pick(1, 3)), signerName, digest, signing, TestASN1.octets(try leaf.key.sign(content)))
+      TestASN1.integer(random.pick(1, 3)), signerName, digest, signing, TestASN1.octets(signature))
     var certificates = [leaf.der, intermediate.der, root.der].shuffled(using: &random)
     if random.oneIn(4) { certificates.append(certificates[0]) }
     if isForbidden, random.oneIn(6) { certificates.append(TestASN1.element(0xA1, TestASN1.integer(1))) }
@@ -230,6 +229,20 @@ struct RareEncoding {
     let bytes = TestAppReceipt.container(
       content, digest: digest, certificates: certificates, signers: [signer], cut: cut)
     return Payload(root: root.der, text: base64(bytes))
+  }
+
+  private mutating func signedContent(by key: RareKey) throws -> (content: [UInt8], signature: [UInt8]) {
+    let isShort = random.oneIn(16)
+    while true {
+      let opaque = (0..<random.number(0...80)).map { _ in UInt8(truncatingIfNeeded: random.next()) }
+      var attributes = TestAppReceipt.attributes()
+      attributes[4] = TestASN1.attribute(4, opaque)
+      attributes += (0..<random.number(0...3)).map {
+        TestASN1.attribute(17, TestASN1.set(TestAppReceipt.purchase(id: "100000000000000\($0)")))
+      }
+      let content = TestASN1.set(attributes.shuffled(using: &random))
+      if let signature = try key.sign(content, isShort: isShort) { return (content, signature) }
+    }
   }
 
   /// Base64 in lines, without padding, or URL-safe.
