@@ -409,4 +409,27 @@ import Testing
     try await shop.night(0, exits: [0])
     await other.close()
   }
+
+  /// The first sweep of a night has half its time. The other process ends after it, while Apple is asked.
+  @Test func aNightThatCouldNotSweepTriesAgainAfterAsking() async throws {
+    // Older than the swept window, so that the order's ID is looked up.
+    let shop = try await SignedShop(sales: [["transactionId": "1001", "purchaseDate": Self.start - 150 * Self.day]])
+    try await shop.nightAudit("recheck", "--as-of", "2026-11-20T02:50:00Z", exits: [0])
+    try await shop.sell("o", naming: "1001", at: Self.start - Self.day)
+    let other = try await shop.session()
+    try await other.execute("SELECT pg_advisory_lock(1852401514, number::int) FROM night_audit.sweepers")
+    try await other.execute("UPDATE night_audit.sweepers SET leased_until = clock_timestamp() + interval '1 hour'")
+    try await shop.setClock(SignedShop.asOf(0))
+    let night = try shop.start("run", "--as-of", SignedShop.asOf(0), "--max-duration", "20s")
+    while night.process.isRunning,
+      try await shop.value("SELECT count(*) FROM night_audit.answers WHERE subject_kind = 'lookup'") == "0"
+    {
+      await pause()
+    }
+    try await other.execute("UPDATE night_audit.sweepers SET leased_until = clock_timestamp() - interval '1 second'")
+    let result = await night.finish()
+    #expect(result.status == 0, "\(result)")
+    #expect(result.errors.contains("another process still sweeps this app"), "\(result)")
+    await other.close()
+  }
 }
