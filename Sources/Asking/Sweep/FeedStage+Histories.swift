@@ -16,9 +16,9 @@ extension FeedStage {
   /// Reads the purchase histories that this night wants and has not read. Histories without an answer are read again
   /// after growing pauses, until the deadline in an outage. Throws `PostgresError` if a page cannot be stored.
   package func readHistories() async throws -> SweepSummary {
-    try await forEachApp { try await read($0) }
+    let isWhole = try await forEachApp { try await read($0) }
     return shared.values.withLock { values in
-      values.summary.isShortOfHistories = values.summary.isShortOfHistories ?? false
+      values.summary.isShortOfHistories = values.summary.isShortOfHistories ?? !isWhole
       return values.summary
     }
   }

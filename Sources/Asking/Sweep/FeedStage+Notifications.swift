@@ -21,9 +21,9 @@ extension FeedStage {
   /// Reads the notifications of all apps since the last sweep, until everything up to the as-of is read, or the deadline
   /// or a signal ends it.
   package func sweep() async throws -> SweepSummary {
-    try await forEachApp { try await sweep($0) }
+    let isWhole = try await forEachApp { try await sweep($0) }
     return shared.values.withLock { values in
-      values.summary.isUnfinished = values.summary.isUnfinished ?? false
+      values.summary.isUnfinished = values.summary.isUnfinished ?? !isWhole
       values.summary.faults = gate.faults.merging(values.unverifiable) { "\($0) \($1)" }
       return values.summary
     }
@@ -49,7 +49,7 @@ extension FeedStage {
         logger.info("another process sweeps this app: waiting until it ends", metadata: ["app": "\(app.name)"])
       }
       isWaiting = true
-      // Sleeps outside of a statement, because other apps use the session meanwhile.
+      // A lease that runs out is no event. The wait is outside of a statement, because other apps use the session.
       try await Task.sleep(for: Self.lookInterval)
     }
     shared.values.withLock { $0.summary.isUnfinished = true }

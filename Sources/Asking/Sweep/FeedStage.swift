@@ -23,6 +23,8 @@ package struct FeedStage: Sendable {
   /// How long a missing page is requested while Apple answers other requests, at most a sixth of the time left. In an
   /// outage, only the deadline ends the requests.
   let waitLimit: Duration
+  /// The time for pages under way to be stored after a signal.
+  private let drainPeriod: Duration
   let now: @Sendable () -> Instant
   let shared = Shared()
 
@@ -42,36 +44,43 @@ package struct FeedStage: Sendable {
   package init(
     apps: [SweptApp], asOf: Instant, settings: Settings, gate: AskingGate, session: OpenSession, runId: String,
     logger: Logger, stop: StopSignal, progress: WorkProgress, deadline: ContinuousClock.Instant,
-    waitLimit: Duration = .seconds(600), now: @escaping @Sendable () -> Instant = { .now }
+    waitLimit: Duration = .seconds(600), drainPeriod: Duration = .milliseconds(2_500),
+    now: @escaping @Sendable () -> Instant = { .now }
   ) {
     (self.apps, self.asOf, self.settings, self.gate, self.session) = (apps, asOf, settings, gate, session)
     (self.runId, self.logger, self.stop, self.progress) = (runId, logger, stop, progress)
-    self.deadline = deadline
+    (self.deadline, self.drainPeriod) = (deadline, drainPeriod)
     self.waitLimit = min(waitLimit, max((deadline - .now) / 6, .zero))
     self.now = now
   }
 
   // MARK: - Time
 
-  /// Reads all apps in parallel, and cancels the requests some time after the deadline or a signal.
-  func forEachApp(_ read: @escaping @Sendable (SweptApp) async throws -> Void) async throws {
-    try await withThrowingTaskGroup(of: Void.self) { group in
+  /// Reads all apps in parallel, and cancels the requests some time after the deadline or a signal. Returns false if it
+  /// cancelled them: what was under way has recorded nothing then.
+  func forEachApp(_ read: @escaping @Sendable (SweptApp) async throws -> Void) async throws -> Bool {
+    try await withThrowingTaskGroup(of: Bool.self) { group in
       group.addTask {
         try await withThrowingTaskGroup(of: Void.self) { reading in
           for app in apps { reading.addTask { try await read(app) } }
           try await reading.waitForAll()
         }
+        return true
       }
-      // A reading that begins after the deadline has this time too, to find and record what remains unread.
-      group.addTask { try await Task.sleep(until: max(deadline, .now) + .seconds(10), clock: .continuous) }
+      group.addTask {
+        // A reading that begins after the deadline has this time too, to find and record what remains unread.
+        try await Task.sleep(until: max(deadline, .now) + .seconds(10), clock: .continuous)
+        return false
+      }
       group.addTask {
         try await stop.wait()
-        // Gives a page under way time to be stored after a signal.
-        try await Task.sleep(for: .milliseconds(2_500))
+        // Lets pages under way be stored. Afterwards they are requests that Apple does not answer.
+        try await Task.sleep(for: drainPeriod)
+        return false
       }
-      // Cancels the remaining tasks: the waits, or requests that Apple does not answer.
-      _ = try await group.next()
+      let isWhole = try await group.next() ?? true
       group.cancelAll()
+      return isWhole
     }
   }
 
@@ -79,7 +88,8 @@ package struct FeedStage: Sendable {
     stop.stopped != nil || ContinuousClock.now >= deadline || Task.isCancelled || gate.faults[app.name] != nil
   }
 
-  /// Sleeps until `end`, in short steps, so that a signal, the deadline or a fault of the app ends a long pause.
+  /// Sleeps until `end`. In short steps, because a fault that another page has met is no event: the requests of the app
+  /// must end within a moment of it, as of a signal or the deadline.
   func pause(until end: ContinuousClock.Instant, for app: SweptApp) async {
     while !isOver(for: app), .now < end { try? await Task.sleep(for: min(end - .now, .milliseconds(250))) }
   }

@@ -81,6 +81,55 @@ import Testing
     #expect(derived.transactions == 2 && derived.missingTransactions + derived.differentTransactions == 0, "\(derived)")
   }
 
+  /// The app, whose page of refunds with this token never comes. `action` runs when it is requested.
+  private func app(
+    silentAbout silentToken: @escaping @Sendable (String?) -> Bool, _ action: @escaping @Sendable () -> Void
+  ) -> SweptApp {
+    var app = feed.apple.app()
+    let page = app.notifications
+    app.notifications = { query, token throws(CancellationError) in
+      guard query.type == "REFUND", silentToken(token) else { return try await page(query, token) }
+      action()
+      let (answers, _) = AsyncStream.makeStream(of: Never.self)
+      for await _ in answers {}
+      throw CancellationError()
+    }
+    return app
+  }
+
+  /// A page is requested once the one before it is stored. The next sweep requests the page under way again, and no other.
+  @Test(.timeLimit(.minutes(2))) func aKilledSweepGoesOnWhereItWas() async throws {
+    for number in 0..<65 {
+      let date = asOf - .days(9) + .seconds(Int64(number))
+      try feed.apple.notify(.refund, .sale("t\(number)", signed: date, revoked: date))
+    }
+    let (requested, request) = AsyncStream.makeStream(of: Void.self)
+    let app = app(silentAbout: { $0?.hasSuffix("+20") ?? false }) { request.yield() }
+    let stage = feed.stage(asOf, apps: [app], limit: .seconds(600))
+    let killed = Task { try await stage.sweep() }
+    for await _ in requested { break }
+    killed.cancel()
+    _ = await killed.result
+    await stage.session.close()
+    let stored = "SELECT count(*) || ' ' || count(DISTINCT transaction_id) FROM night_audit.evidence"
+    #expect(try await feed.value(stored) == "20 20")
+
+    _ = feed.apple.takeRequests(.refund)
+    #expect(try await !feed.sweep(asOf + .days(1)).isShort)
+    #expect(try await feed.value(stored) == "65 65")
+    let requests = feed.apple.takeRequests(.refund)
+    #expect(requests.map { $0.token?.split(separator: "+").last } == ["20", "40", "60", nil])
+    #expect(requests.map(\.end) == [asOf, asOf, asOf, asOf + .days(1)])
+  }
+
+  /// Requests that are cut off some time after a signal record no end of their types.
+  @Test func aSweepThatASignalCutsOffIsShort() async throws {
+    let stop = StopSignal()
+    let app = app(silentAbout: { _ in true }) { stop.stop(.terminated) }
+    let summary = try await feed.stage(asOf, apps: [app], stop: stop, drainPeriod: .zero, limit: .seconds(600)).sweep()
+    #expect(summary.isShort)
+  }
+
   /// Each slice waits until all of them are requested, which would never happen one after the other.
   @Test(.timeLimit(.minutes(2))) func slicesAreReadSideBySideAndGoOnAfterAnEnd() async throws {
     let count = 3_000

@@ -26,15 +26,15 @@ struct FeedFixture {
 
   func stage(
     _ asOf: Instant, apps: [SweptApp]?, stop: StopSignal = StopSignal(), waitLimit: Duration = .seconds(600),
-    limit: Duration
+    drainPeriod: Duration = .seconds(60), limit: Duration
   ) -> FeedStage {
     let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
     let apps = apps ?? [apple.app()]
     return FeedStage(
       apps: apps, asOf: asOf, settings: Settings(), gate: AskingGate(apps: apps.map(\.name)),
       session: OpenSession(open: shop.connect), runId: UUID().uuidString, logger: logger, stop: stop,
-      progress: WorkProgress(logger: logger, isQuiet: true), deadline: .now + limit, waitLimit: waitLimit, now: { asOf }
-    )
+      progress: WorkProgress(logger: logger, isQuiet: true), deadline: .now + limit, waitLimit: waitLimit,
+      drainPeriod: drainPeriod, now: { asOf })
   }
 
   @discardableResult
