@@ -35,7 +35,7 @@ extension OfflineJudgement {
 }
 
 extension TransactionAnswer {
-  var fact: TransactionFact? { outcome.content?.fact }
+  var fact: TransactionFact? { outcome.content }
   var reason: Silence.Reason? { outcome.reason }
 }
 

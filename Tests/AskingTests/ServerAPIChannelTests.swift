@@ -179,8 +179,7 @@ import Testing
           {"transactionId":"\(id)","productId":"gems","bundleId":"com.example.game","environment":"Production",
            "signedDate":1795143600000}
           """
-        let signed = try SignedTransaction(try #require(JSONFields(payload.utf8)), channel: .serverApi)
-        return SubscriptionAnswer.Subscription(transaction: AppleTransaction(signed: signed, jws: ""))
+        return try TransactionFact(signed: try #require(JSONFields(payload.utf8)), channel: .serverApi)
       })
   }
 

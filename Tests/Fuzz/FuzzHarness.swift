@@ -25,7 +25,7 @@ struct FuzzHarness {
   private let judge: OfflineJudge
   private let readers: FuzzReaders
   // Everything that was signed, and so may be accepted.
-  private var transactions: Set<SignedTransaction> = []
+  private var transactions: Set<TransactionFact> = []
   private var renewals: Set<SignedRenewalInfo> = []
   private var notifications: Set<SignedNotification> = []
   private var appReceipts: Set<AppReceipt> = []
@@ -61,7 +61,7 @@ struct FuzzHarness {
     case .signedNotification: try require(jws.verifyNotification(Self.text(bytes)), in: notifications)
     case .signedParts: try require(jws.verifyTransaction(Self.joined(bytes), channel: .offline), in: transactions)
     case .transactionPayload:
-      try payload(bytes) { json throws(SignedDataRefusal) in try SignedTransaction(json, channel: .offline).fact }
+      try payload(bytes) { json throws(SignedDataRefusal) in try TransactionFact(signed: json, channel: .offline) }
     case .renewalInfoPayload: try payload(bytes) { json throws(SignedDataRefusal) in _ = try SignedRenewalInfo(json) }
     case .notificationPayload:
       try payload(bytes) { json throws(SignedDataRefusal) in
@@ -121,14 +121,14 @@ struct FuzzHarness {
   private func payload(asSent text: String) throws(Violation) -> Bool {
     let (kind, judgement) = judge.judge(text)
     guard case .genuine(let proof) = judgement else { return kind != .malformed }
-    let genuine = Set(transactions.map(\.fact) + appReceipts.flatMap(\.transactions))
+    let genuine = transactions.union(appReceipts.flatMap(\.transactions))
     for fact in proof.facts where !genuine.contains(fact) { throw Violation("accepted, but not signed: \(fact)") }
     return true
   }
 
   private func content(_ bytes: [UInt8]) throws(Violation) -> Bool {
     guard let receipt = try? AppReceipt(ReceiptContent(bytes[...])) else { return false }
-    guard receipt.transactions.count + receipt.incompletePurchases <= DecodingLimits.receiptPurchases else {
+    guard receipt.transactions.count <= DecodingLimits.receiptPurchases else {
       throw Violation("\(receipt.transactions.count) purchases")
     }
     for fact in receipt.transactions { try require(fact) }
@@ -172,7 +172,7 @@ struct FuzzHarness {
     guard let jws = fields(bytes)?.document("signedTransactionInfo"),
       case .success(let transaction) = answers.verify(jws, host: .production)
     else { return false }
-    try require([transaction.signed])
+    try require(signed: [transaction])
     return true
   }
 
@@ -181,19 +181,29 @@ struct FuzzHarness {
     var reading = HistoryReading(verifier: answers, host: .production, revision: nil, pages: 3)
     // The same page three times: a repeated revision must end the reading.
     for _ in 0..<3 where reading.received(.success(page)) == .finish { break }
-    try require(reading.answer.transactions.map(\.signed))
+    try require(signed: reading.answer.transactions)
     return !reading.answer.transactions.isEmpty
   }
 
   private func subscriptionAnswer(_ bytes: [UInt8]) throws(Violation) -> Bool {
     guard let page = fields(bytes) else { return false }
-    let answer = SubscriptionAnswer.read(page, verifier: answers, host: .production, trail: ServerAPITrail())
-    guard case .found(let statuses) = answer.outcome else { return false }
-    try require(statuses.map(\.transaction.signed))
-    for renewal in statuses.compactMap(\.renewalInfo) where !renewals.contains(renewal) {
-      throw Violation("accepted, but not signed: \(renewal)")
+    let answer = SubscriptionAnswer.subscriptions(page, verifier: answers, host: .production, trail: ServerAPITrail())
+    guard case .found(let found) = answer.outcome else { return false }
+    // The status is beside the transaction, and the rest is that of renewal information.
+    for fact in found {
+      let renewal = renewals.first {
+        $0.originalTransactionId == fact.originalTransactionId && $0.renewalDate == fact.renewalDate
+          && $0.gracePeriodExpiresDate == fact.gracePeriodExpiresDate
+      }
+      var signed = fact
+      (signed.subscriptionStatus, signed.gracePeriodExpiresDate, signed.renewalDate) = (nil, nil, nil)
+      (signed.renewalPriceMilliunits, signed.renewalCurrency) = (nil, nil)
+      let hasRenewal = fact.renewalDate != nil || fact.gracePeriodExpiresDate != nil
+      guard transactions.contains(signed), !hasRenewal || renewal != nil else {
+        throw Violation("accepted, but not signed: \(fact)")
+      }
     }
-    return !statuses.isEmpty
+    return !found.isEmpty
   }
 
   private func notificationAnswer(_ bytes: [UInt8]) throws(Violation) -> Bool {
@@ -201,7 +211,7 @@ struct FuzzHarness {
     var reading = NotificationReading(verifier: answers, host: .production, paginationToken: nil, pages: 3)
     _ = reading.received(.success(page))
     let found = reading.answer.notifications
-    try require(found.compactMap { try? $0.transaction?.get() })
+    try require(signed: found.compactMap { try? $0.transaction?.get() })
     let genuine = Set(notifications.map(\.notificationUUID))
     for notification in found where !genuine.contains(notification.uuid) {
       throw Violation("accepted, but not signed: \(notification)")
@@ -209,7 +219,7 @@ struct FuzzHarness {
     return !found.isEmpty
   }
 
-  private func require(_ found: [SignedTransaction]) throws(Violation) {
+  private func require(signed found: [TransactionFact]) throws(Violation) {
     for transaction in found where !transactions.contains(transaction) {
       throw Violation("accepted, but not signed: \(transaction)")
     }

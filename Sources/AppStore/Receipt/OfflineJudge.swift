@@ -86,7 +86,11 @@ private struct Verifiers: Sendable {
   func judge(_ content: ReceivedPayload.Content) -> OfflineJudgement {
     switch content {
     case .unreadable(let why): .refused(.malformed, failedCheck: why.rawValue)
-    case .signed(let jws): judge(documents.verifyDocument(jws, channel: .offline), content)
+    case .signed(let jws):
+      switch documents.verifyDocument(jws, channel: .offline) {
+      case .success(let proof): .genuine(proof)
+      case .failure(let refusal): OfflineJudgement(refusal, of: content)
+      }
     case .app(let bytes):
       switch appReceipts.verify(bytes) {
       case .success(let receipt):
@@ -97,25 +101,6 @@ private struct Verifiers: Sendable {
       case .failure(let refusal): OfflineJudgement(refusal, of: content)
       }
     case .transaction: OfflineJudgement(withoutRoots: content)
-    }
-  }
-
-  private func judge(
-    _ result: Result<SignedDocument, SignedDataRefusal>, _ content: ReceivedPayload.Content
-  ) -> OfflineJudgement {
-    switch result {
-    case .failure(let refusal): OfflineJudgement(refusal, of: content)
-    case .success(.transaction(let transaction)): .genuine(GenuineProof(transaction.fact))
-    case .success(.notification(let notification)):
-      switch notification.transaction {
-      case .success(let transaction): .genuine(GenuineProof(transaction.fact))
-      // Apple signed the notification, but the transaction in it cannot be verified by itself.
-      case .failure(let refusal): OfflineJudgement(refusal, of: content)
-      case nil:
-        .genuine(GenuineProof(environment: notification.environment, bundleId: notification.bundleId, facts: []))
-      }
-    case .success(.other(let paper)):
-      .genuine(GenuineProof(environment: paper.environment, bundleId: paper.bundleId, facts: []))
     }
   }
 }
@@ -149,7 +134,7 @@ extension OfflineJudgement {
 }
 
 extension GenuineProof {
-  fileprivate init(_ fact: TransactionFact) {
+  init(_ fact: TransactionFact) {
     self.init(
       environment: fact.environment, bundleId: fact.bundleId, facts: [fact], signedTransactionId: fact.transactionId)
   }

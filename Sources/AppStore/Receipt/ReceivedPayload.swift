@@ -47,7 +47,7 @@ package struct ReceivedPayload: Sendable {
   package var claimedTransaction: TransactionFact? {
     guard case .signed(let jws) = content, let parts = try? JWSParts(jws), let payload = JSONFields(parts.payload)
     else { return nil }
-    return (try? SignedTransaction(payload, channel: .offline))?.fact
+    return try? TransactionFact(signed: payload, channel: .offline)
   }
 
   /// The unverified transactions in an app receipt; nil for any other payload.

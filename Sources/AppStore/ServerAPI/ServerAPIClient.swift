@@ -86,7 +86,7 @@ package struct ServerAPIClient: Sendable {
     _ id: String, on host: AppleHost
   ) async throws(CancellationError) -> SubscriptionAnswer {
     guard let path = Self.path(.subscriptionStatuses, id: id) else {
-      return SubscriptionAnswer(outcome: .malformedId, trail: ServerAPITrail())
+      return SubscriptionAnswer(outcome: .malformedId)
     }
     var trail = ServerAPITrail()
     guard let reading = try await askUnlessRateLimited(.subscriptionStatuses, of: host, path: path) else {
@@ -94,7 +94,7 @@ package struct ServerAPIClient: Sendable {
     }
     trail.note(reading, from: host)
     switch reading.resolved(from: host, bundleId: bundleId) {
-    case .success(let fields): return .read(fields, verifier: verifier, host: host, trail: trail)
+    case .success(let fields): return .subscriptions(fields, verifier: verifier, host: host, trail: trail)
     case .failure(let refusal):
       return SubscriptionAnswer(outcome: SubscriptionAnswer.Outcome(refusal), trail: trail)
     }
@@ -124,7 +124,7 @@ package struct ServerAPIClient: Sendable {
     var trail = ServerAPITrail()
     let reading = try await ask(.orderLookup, of: .production, path: path)
     trail.note(reading, from: .production)
-    return .read(reading.resolved(from: .production, bundleId: bundleId), verifier: verifier, trail: trail)
+    return .invoice(reading.resolved(from: .production, bundleId: bundleId), verifier: verifier, trail: trail)
   }
 
   private func history(
@@ -187,9 +187,7 @@ package struct ServerAPIClient: Sendable {
     }
     let result = try await transport.send(request)
     let receivedAt = now()
-    var reading = ServerAPIReading.read(result, receivedAt: receivedAt)
-    // A proxy may quote the request, and messages are logged.
-    if reading.errorMessage?.contains(token.reveal()) == true { reading.errorMessage = nil }
+    let reading = ServerAPIReading.read(result, receivedAt: receivedAt)
     if let retryAfter = reading.retryAfter {
       side.obey(retryAfter: retryAfter - receivedAt, httpStatus: reading.httpStatus)
     }

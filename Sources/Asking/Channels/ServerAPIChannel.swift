@@ -33,7 +33,7 @@ package struct ServerAPIChannel: AppleChannel {
     guard case .transaction(let id) = question.matter else { return ChannelAnswer(.review) }
     let found = try await client.transactionInfo(id, first: question.first, while: isWanted)
     var answer = ChannelAnswer(found)
-    if case .found(let transaction) = found.outcome, transaction.fact.hasLapsed(by: policy.asOf) {
+    if case .found(let fact) = found.outcome, fact.hasLapsed(by: policy.asOf) {
       // Only this interface returns a newer period, and the grace period while Apple collects the money.
       answer.add(try await client.subscriptionStatuses(id, on: found.trail.asked.last ?? question.first))
     }

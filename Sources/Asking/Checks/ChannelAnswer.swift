@@ -50,8 +50,7 @@ package struct ChannelAnswer: Hashable, Sendable {
 
   package init(_ answer: TransactionAnswer) {
     switch answer.outcome {
-    case .found(let transaction):
-      let fact = transaction.fact
+    case .found(let fact):
       meaning = .genuine(environment: fact.environment, bundleId: fact.bundleId, facts: [fact])
     case .notFound, .malformedId: meaning = .unknown
     case .accountGone: meaning = .accountGone
@@ -72,7 +71,7 @@ package struct ChannelAnswer: Hashable, Sendable {
     missing = answer.silence
     switch (answer.outcome, meaning) {
     case (.found(let statuses), .genuine(let environment, let bundleId, let facts)):
-      let latest = statuses.map(\.transaction.fact).filter { $0.environment == environment }
+      let latest = statuses.filter { $0.environment == environment }
       let asked = Set(facts.map(\.transactionId))
       meaning = .genuine(
         environment: environment, bundleId: bundleId, facts: facts + latest.filter { asked.contains($0.transactionId) })

@@ -118,7 +118,7 @@ extension FeedStage {
       let hasSkipped = answer.refused > 0 && answer.revision != customer.revision
       customer.revision = answer.revision
       try await store(
-        answer.transactions.map(\.fact), of: "history", "\(customer.bundleId)/\(customer.transactionId)",
+        answer.transactions, of: "history", "\(customer.bundleId)/\(customer.transactionId)",
         readUntil: outcome == .read ? asOf : nil
       ) { [customer] in try histories.save(customer, asOf: asOf, outcome, hasSkipped: hasSkipped, on: $0) }
       switch outcome {

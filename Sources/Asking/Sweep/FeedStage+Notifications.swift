@@ -157,7 +157,7 @@ extension FeedStage {
         }
         progress.advance(by: answer.notifications.count)
         // The transaction as Apple sent it is a fact. A notification without one has no ID to ask about.
-        let found = answer.notifications.compactMap { try? $0.transaction?.get().fact }
+        let found = answer.notifications.compactMap { try? $0.transaction?.get() }
         try await store(found, cursor, over: before, in: table, under: lease)
         if !isAnswered { group.cancelAll() }
       }

@@ -63,11 +63,11 @@ package enum InvoiceRun {
       case .unanswered(let silence): throw Unanswered(orderId: orderId, app: app.name, detail: silence.detail)
       case .fault(let fault): throw ConfigurationError(key: "app.\(app.name)", problem: fault.message)
       case .found(let transactions):
-        let ids = transactions.flatMap { [$0.fact.transactionId, $0.fact.originalTransactionId].compactMap(\.self) }
+        let ids = transactions.flatMap { [$0.transactionId, $0.originalTransactionId].compactMap(\.self) }
         let orders = try await Explain(settings: settings).orders(behind: ids.map { Identifier($0) }, asOf: asOf)
         return Invoice(
           appleOrderId: orderId, app: app.name, asOf: asOf,
-          transactions: transactions.map { Invoice.Transaction($0.fact, orders) }, notBelieved: answer.refused)
+          transactions: transactions.map { Invoice.Transaction($0, orders) }, notBelieved: answer.refused)
       }
     }
     throw Unknown(orderId: orderId, apps: apps.map(\.name))

@@ -125,14 +125,14 @@ private struct OwnClientFacts {
     let answer = try await client.transactionHistory(id, on: .production)
     guard answer.end == .complete else { return error(answer.trail) }
     return [
-      "transactions": answer.transactions.map(\.fact.transactionId), "revision": answer.revision as Any? ?? NSNull(),
+      "transactions": answer.transactions.map(\.transactionId), "revision": answer.revision as Any? ?? NSNull(),
       "pages": answer.trail.asked.count,
     ] as [String: Any]
   }
 
   private func refunds(_ id: String) async throws -> Any {
     let answer = try await client.refundHistory(id, on: .production)
-    return answer.end == .complete ? answer.transactions.map(\.fact.transactionId) : error(answer.trail)
+    return answer.end == .complete ? answer.transactions.map(\.transactionId) : error(answer.trail)
   }
 
   private func statuses(_ id: String) async throws -> Any {
@@ -140,11 +140,10 @@ private struct OwnClientFacts {
     guard case .found(let found) = answer.outcome else { return error(answer.trail) }
     return found.map { subscription -> [String: Any] in
       [
-        "group": subscription.groupIdentifier as Any? ?? NSNull(),
-        "status": subscription.status?.rawValue as Any? ?? NSNull(),
-        "transactionId": subscription.transaction.fact.transactionId,
-        "renewalDate": subscription.renewalInfo?.renewalDate?.milliseconds as Any? ?? NSNull(),
-        "gracePeriodExpiresDate": subscription.renewalInfo?.gracePeriodExpiresDate?.milliseconds as Any? ?? NSNull(),
+        "status": subscription.subscriptionStatus?.rawValue as Any? ?? NSNull(),
+        "transactionId": subscription.transactionId,
+        "renewalDate": subscription.renewalDate?.milliseconds as Any? ?? NSNull(),
+        "gracePeriodExpiresDate": subscription.gracePeriodExpiresDate?.milliseconds as Any? ?? NSNull(),
       ]
     }
   }
@@ -162,8 +161,8 @@ private struct OwnClientFacts {
     return answer.notifications.map { notification -> [String: Any] in
       [
         "uuid": notification.uuid, "type": notification.type, "subtype": notification.subtype as Any? ?? NSNull(),
-        "reason": (try? notification.transaction?.get().fact.refundRequest?.reason) as Any? ?? NSNull(),
-        "transactionId": (try? notification.transaction?.get().fact.transactionId) as Any? ?? NSNull(),
+        "reason": (try? notification.transaction?.get().refundRequest?.reason) as Any? ?? NSNull(),
+        "transactionId": (try? notification.transaction?.get().transactionId) as Any? ?? NSNull(),
       ]
     }
   }
@@ -171,7 +170,7 @@ private struct OwnClientFacts {
   private func order(_ id: String) async throws -> Any {
     let answer = try await client.lookUpOrder(id)
     switch answer.outcome {
-    case .found(let found): return ["status": 0, "transactions": found.map(\.fact.transactionId)] as [String: Any]
+    case .found(let found): return ["status": 0, "transactions": found.map(\.transactionId)] as [String: Any]
     case .notFound, .malformedId, .accountGone: return ["status": 1, "transactions": []] as [String: Any]
     case .unanswered, .fault: return error(answer.trail)
     }

@@ -48,7 +48,7 @@ struct IndependentVerifierTests {
   private static func verdict(_ entry: Entry, roots: TrustedRoots) -> [[String]]? {
     if entry.kind == "signed" {
       let result = JWSVerifier(roots: roots).verifyTransaction(entry.payload, channel: .offline)
-      return (try? result.get()).map { [[$0.fact.transactionId, $0.fact.productId]] }
+      return (try? result.get()).map { [[$0.transactionId, $0.productId]] }
     }
     let result = AppReceiptVerifier(roots: roots).verify(base64: entry.payload)
     return (try? result.get()).map { $0.transactions.map { [$0.transactionId, $0.productId] } }

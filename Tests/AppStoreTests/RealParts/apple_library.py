@@ -93,7 +93,7 @@ def statuses(transaction_id):
         for item in group.lastTransactions:
             renewal = verifier.verify_and_decode_renewal_info(item.signedRenewalInfo)
             found.append({
-                "group": group.subscriptionGroupIdentifier, "status": item.rawStatus,
+                "status": item.rawStatus,
                 "transactionId": signed(item.signedTransactionInfo)["transactionId"],
                 "renewalDate": renewal.renewalDate, "gracePeriodExpiresDate": renewal.gracePeriodExpiresDate})
     return found

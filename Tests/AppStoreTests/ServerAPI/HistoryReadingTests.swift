@@ -31,7 +31,7 @@ struct HistoryReadingTests {
   @Test func pagesAreReadToTheEnd() throws {
     let (steps, answer) = try read(page(["1", "2"], "a"), page(["3", "1"], "b+/="), page(["4"], "c", hasMore: false))
     #expect(steps == [.ask(revision: "a"), .ask(revision: "b+/="), .finish])
-    #expect(answer.transactions.map(\.fact.transactionId) == ["1", "2", "3", "1", "4"])
+    #expect(answer.transactions.map(\.transactionId) == ["1", "2", "3", "1", "4"])
     #expect(answer.end == .complete && answer.revision == "c")
   }
 
@@ -87,7 +87,7 @@ struct HistoryReadingTests {
     let spoilt = #"{"revision":"b","hasMore":true,"signedTransactions":["\#(bad)","\#(good)",7]}"#
     let (steps, answer) = try read(page(["1"], "a"), page(spoilt), page(["4"], "c", hasMore: false))
     #expect(steps == [.ask(revision: "a"), .ask(revision: "b"), .finish])
-    #expect(answer.transactions.map(\.fact.transactionId) == ["1", "3", "4"] && answer.trail.warnings.count == 2)
+    #expect(answer.transactions.map(\.transactionId) == ["1", "3", "4"] && answer.trail.warnings.count == 2)
     #expect(answer.refused == 2 && answer.revision == "c" && answer.end == .complete)
   }
 

@@ -34,25 +34,25 @@ struct ServerAPISimulatorTests {
         try await setting.client.transactionHistory("1001", on: .production, revision: revision)
       }
       let first = try await history(after: nil)
-      #expect(first.transactions.map(\.fact.transactionId) == ["1001", "1002", "1003"] && first.end == .complete)
+      #expect(first.transactions.map(\.transactionId) == ["1001", "1002", "1003"] && first.end == .complete)
       #expect(try await setting.client.refundHistory("1001", on: .production).transactions.isEmpty)
 
       try await setting.setClock(World.start + World.day)
       let second = try await history(after: first.revision)
-      #expect(second.transactions.map(\.fact.transactionId) == ["1002"])
-      let refunded = try #require(second.transactions.first?.fact)
+      #expect(second.transactions.map(\.transactionId) == ["1002"])
+      let refunded = try #require(second.transactions.first)
       let refund = Revocation(date: Self.start + .days(1), type: "REFUND_FULL", reason: 1)
       #expect(refunded.revocation == .stated(refund) && refunded.signedDate > Self.start)
-      #expect(try await setting.client.refundHistory("1003", on: .production).transactions.map(\.fact) == [refunded])
+      #expect(try await setting.client.refundHistory("1003", on: .production).transactions == [refunded])
 
       try await setting.setClock(World.start + 2 * World.day)
       let third = try await history(after: second.revision)
-      #expect(third.transactions.map(\.fact.revocation) == [.stated(nil)])
+      #expect(third.transactions.map(\.revocation) == [.stated(nil)])
       let fourth = try await history(after: third.revision)
       #expect(fourth.transactions.isEmpty && fourth.end == .complete && fourth.revision == third.revision)
       // Changed transactions of a replaced world come again.
       try await setting.simulator.control("world", World.ofOneCustomer(price: 990))
-      let prices = try await history(after: fourth.revision).transactions.map(\.fact.priceMilliunits)
+      let prices = try await history(after: fourth.revision).transactions.map(\.priceMilliunits)
       #expect(prices == [990, 990, 990])
     }
   }
@@ -61,15 +61,15 @@ struct ServerAPISimulatorTests {
     try await SigningSimulator.run(World.ofOneCustomer(45)) { setting in
       let client = setting.client
       let whole = try await client.transactionHistory("1001", on: .production)
-      #expect(whole.transactions.map(\.fact.transactionId) == (1_001...1_045).map(String.init))
+      #expect(whole.transactions.map(\.transactionId) == (1_001...1_045).map(String.init))
       #expect(whole.trail.asked.count == 3 && whole.refused == 0)
       let part = try await client.transactionHistory("1001", on: .production, pages: 1)
       #expect(part.end == .pageLimit && part.transactions.count == 20)
       let rest = try await client.transactionHistory("1001", on: .production, revision: part.revision)
-      #expect((part.transactions + rest.transactions).map(\.fact) == whole.transactions.map(\.fact))
+      #expect(part.transactions + rest.transactions == whole.transactions)
       #expect(rest.revision == whole.revision)
       let forgotten = try await client.transactionHistory("1001", on: .production, revision: "!")
-      #expect(forgotten.transactions.map(\.fact) == whole.transactions.map(\.fact))
+      #expect(forgotten.transactions == whole.transactions)
       #expect(forgotten.trail.errorCode == 4_000_005)
     }
   }
@@ -86,17 +86,17 @@ struct ServerAPISimulatorTests {
       let charges = try await sweep("ONE_TIME_CHARGE", start)
       #expect(charges.notifications.count == 45 && charges.trail.asked.count == 3 && charges.end == .complete)
       #expect(charges.unverifiable.isEmpty && Set(charges.notifications.map(\.uuid)).count == 45)
-      let fact = try #require(try charges.notifications.last?.transaction?.get().fact)
+      let fact = try #require(try charges.notifications.last?.transaction?.get())
       #expect(fact.transactionId == "1045" && fact.channel == .notification)
       #expect(try await sweep("REFUND", start).notifications.isEmpty)
       #expect(try await sweep(nil, start).notifications.contains { $0.uuid == "u-1" && $0.transaction == nil })
 
       try await setting.setClock(World.start + 3 * World.day)
       let refund = try #require(
-        try await sweep("REFUND", start + .days(3)).notifications.first?.transaction?.get().fact)
+        try await sweep("REFUND", start + .days(3)).notifications.first?.transaction?.get())
       #expect(refund.revocation != .stated(nil) && refund.reversesRefund == false)
       let reversal = try #require(try await sweep("REFUND_REVERSED", start + .days(3)).notifications.first)
-      let reversed = try #require(try reversal.transaction?.get().fact)
+      let reversed = try #require(try reversal.transaction?.get())
       #expect(reversed.revocation == .stated(nil) && reversed.reversesRefund == true)
       #expect(reversal.signedDate == start + .days(2))
     }
@@ -121,7 +121,7 @@ struct ServerAPISimulatorTests {
       #expect(restore.originalTransactionId == "2" && restore.isRenewal == false)
 
       let invoice = try await client.lookUpOrder("MINVOICE1")
-      #expect(invoice.outcome.content?.map(\.fact.transactionId) == ["1", "2"] && invoice.refused == 0)
+      #expect(invoice.outcome.content?.map(\.transactionId) == ["1", "2"] && invoice.refused == 0)
       #expect(try await client.lookUpOrder("MINVOICE2").outcome == .notFound)
 
       let requests: [(String, String?, String, RefundRequestNotice?)] = [
@@ -135,7 +135,7 @@ struct ServerAPISimulatorTests {
           NotificationQuery(
             start: Self.start - .days(2), end: Self.start, type: type, subtype: subtype, now: Self.start),
           on: .production)
-        let facts = try answer.notifications.map { try $0.transaction?.get().fact }
+        let facts = try answer.notifications.map { try $0.transaction?.get() }
         #expect(facts.map { $0?.transactionId } == [id] && answer.end == .complete, "\(type)")
         #expect(facts.first??.refundRequest == notice, "\(type)")
       }
@@ -152,8 +152,8 @@ struct ServerAPISimulatorTests {
         try await setting.setClock(World.start + Int64(days) * World.day)
         let answer = try await setting.client.subscriptionStatuses("71", on: .production)
         let statuses = try #require(answer.outcome.content)
-        let fact = try #require(statuses.first?.transaction.fact)
-        #expect(statuses.map(\.status) == [state] && fact.hasOffer == true)
+        let fact = try #require(statuses.first)
+        #expect(statuses.map(\.subscriptionStatus) == [state] && fact.hasOffer == true)
         #expect(fact.gracePeriodExpiresDate == Self.start + .days(2))
       }
       #expect(try await setting.client.subscriptionStatuses("72", on: .production).outcome == .notFound)

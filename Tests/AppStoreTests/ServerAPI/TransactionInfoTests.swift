@@ -19,9 +19,9 @@ struct TransactionInfoTests {
     let payload = TestJWS.transaction { $0["offerDiscountType"] = "FUTURE_WORD" }
     let (answer, server) = try await ask([Script.production: [try Script.info(payload)]])
     let transaction = try #require(answer.outcome.content)
-    #expect(transaction.fact.transactionId == Script.id && transaction.fact.environment == .production)
-    #expect(transaction.fact.channel == .serverApi && transaction.fact.revocation == .stated(nil))
-    #expect(transaction.fact.hasOffer == true && transaction.jws.split(separator: ".").count == 3)
+    #expect(transaction.transactionId == Script.id && transaction.environment == .production)
+    #expect(transaction.channel == .serverApi && transaction.revocation == .stated(nil))
+    #expect(transaction.hasOffer == true)
     #expect(answer.trail.asked == [.production] && answer.trail.httpStatus == 200 && answer.trail.errorCode == nil)
     #expect(answer.trail.warnings.isEmpty)
     let request = try #require(server.requests.first)
@@ -66,7 +66,7 @@ struct TransactionInfoTests {
     let notFound = Script.error(4_040_010)
     for first in [AppleHost.production, .sandbox] {
       let (answer, server) = try await ask([Script.production: [notFound], Script.sandbox: [notFound]], first: first)
-      #expect(answer.outcome == .notFound && answer.trail.errorMessage == "Message 4040010.")
+      #expect(answer.outcome == .notFound)
       #expect(answer.trail.asked == [first, first.other] && server.requests.count == 2)
     }
     let (open, _) = try await ask([Script.production: [notFound], Script.sandbox: [.http(503, [])]])

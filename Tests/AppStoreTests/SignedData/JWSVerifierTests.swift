@@ -17,7 +17,7 @@ struct JWSVerifierTests {
   @discardableResult
   private func accepted(_ text: String, _ roots: TrustedRoots? = nil) throws -> TransactionFact {
     let verifier = JWSVerifier(roots: try roots ?? Authority.transactions.roots)
-    return try verifier.verifyTransaction(text, channel: .serverApi).get().fact
+    return try verifier.verifyTransaction(text, channel: .serverApi).get()
   }
 
   /// The content that a signed transaction has at least.
@@ -149,7 +149,7 @@ struct JWSVerifierTests {
   func obeysRoot() throws {
     let expired = try Authority(root: .root.with { $0.notAfter = date(2026, 5) })
     let shallow = try Authority(root: .root.with { $0.pathLength = 0 })
-    func answer(_ authority: Authority) throws -> Result<SignedTransaction, SignedDataRefusal> {
+    func answer(_ authority: Authority) throws -> Result<TransactionFact, SignedDataRefusal> {
       try JWSVerifier(roots: authority.roots).verifyTransaction(TestJWS(authority).text, channel: .offline)
     }
     #expect(try answer(expired) == .failure(.notValidAtSignedDate))
@@ -242,8 +242,7 @@ struct SignedNotificationTests {
     #expect(notification.signedDate == Instant(milliseconds: milliseconds(2026, 6)))
     #expect(notification.bundleId == "com.example.game" && notification.environment == .production)
     #expect(notification.appAppleId == 1_234_567_890)
-    #expect(try notification.renewalInfo?.get().originalTransactionId == "2000000123456780")
-    let fact = try #require(try notification.transaction?.get().fact)
+    let fact = try #require(try notification.transaction?.get())
     #expect(fact.channel == .notification && fact.transactionId == "2000000123456789")
     #expect(fact.renewalPriceMilliunits == 4_990 && fact.renewalCurrency == "EUR")
     // The price of the next period is no price of this one.
@@ -256,7 +255,6 @@ struct SignedNotificationTests {
     let data: [String: any Sendable] = ["environment": "Sandbox", "signedTransactionInfo": forged]
     let notification = try verify(payload(data)).get()
     #expect(notification.transaction == .failure(.chainNotTrusted))
-    #expect(notification.renewalInfo == nil)
   }
 
   @Test("A notification of another shape has no data, and one from Xcode or without its fields is refused")

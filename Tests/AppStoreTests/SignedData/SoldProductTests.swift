@@ -7,7 +7,7 @@ import Testing
 @Suite struct SoldProductTests {
   private func fact(_ change: (inout [String: any Sendable]) -> Void) throws -> TransactionFact {
     let json = try TestJWS.json(TestJWS.transaction(change))
-    return try SignedTransaction(#require(JSONFields(Array(json.utf8))), channel: .serverApi).fact
+    return try TransactionFact(signed: #require(JSONFields(Array(json.utf8))), channel: .serverApi)
   }
 
   @Test(

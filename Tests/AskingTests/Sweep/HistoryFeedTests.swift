@@ -63,7 +63,7 @@ import Testing
     answer.transactions = try facts.map { fact in
       var fact = fact
       fact.channel = .serverApi
-      return AppleTransaction(signed: try fact.signed, jws: "")
+      return try fact.signed
     }
     return answer
   }

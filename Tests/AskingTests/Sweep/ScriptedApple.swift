@@ -85,16 +85,15 @@ final class ScriptedApple: Sendable {
 
   func notify(_ type: SweptType, _ fact: TransactionFact) throws {
     let notification = AppleNotification(
-      uuid: UUID().uuidString, type: type.rawValue, subtype: nil, signedDate: fact.signedDate,
-      transaction: .success(try fact.signed), jws: "")
+      uuid: UUID().uuidString, type: type.rawValue, signedDate: fact.signedDate,
+      transaction: .success(try fact.signed))
     state.withLock { $0.notifications.append(notification) }
   }
 
   /// A notification with a valid signature, whose transaction has an invalid one.
   func notifyForged(_ type: SweptType, at date: Instant) {
     let notification = AppleNotification(
-      uuid: UUID().uuidString, type: type.rawValue, subtype: nil, signedDate: date,
-      transaction: .failure(.otherBundle), jws: "")
+      uuid: UUID().uuidString, type: type.rawValue, signedDate: date, transaction: .failure(.otherBundle))
     state.withLock { state in
       state.refused.insert(notification.uuid)
       state.notifications.append(notification)
@@ -183,7 +182,7 @@ extension TransactionFact {
   struct Unreadable: Error {}
 
   /// The fact as a payload with a valid signature.
-  var signed: SignedTransaction {
+  var signed: TransactionFact {
     get throws {
       var fields: [String: Any] = [
         "transactionId": transactionId, "originalTransactionId": originalTransactionId ?? transactionId,
@@ -194,9 +193,9 @@ extension TransactionFact {
       ]
       if case .stated(.some(let revocation)) = revocation { fields["revocationDate"] = revocation.date.milliseconds }
       guard let json = JSONFields(Array(try JSONSerialization.data(withJSONObject: fields))) else { throw Unreadable() }
-      var signed = try SignedTransaction(json, channel: channel)
+      var signed = try TransactionFact(signed: json, channel: channel)
       // The field comes from the notification around the transaction.
-      signed.fact.reversesRefund = reversesRefund
+      signed.reversesRefund = reversesRefund
       return signed
     }
   }

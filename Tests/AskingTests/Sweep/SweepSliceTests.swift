@@ -41,7 +41,7 @@ import Testing
     let last = min(first + 20, end)
     var answer = NotificationAnswer(paginationToken: "\(last)", end: last < end ? .pageLimit : .complete)
     answer.notifications = (first..<last).map {
-      AppleNotification(uuid: "\($0)", type: "", subtype: nil, signedDate: dates[$0], transaction: nil, jws: "")
+      AppleNotification(uuid: "\($0)", type: "", signedDate: dates[$0])
     }
     return answer
   }
@@ -98,8 +98,7 @@ import Testing
         var answer = NotificationAnswer(paginationToken: "\(page)", end: .pageLimit)
         let signed = start + Span(microseconds: Int64(page + 1) * 20_000)
         answer.notifications = [
-          AppleNotification(
-            uuid: "\(page)", type: "REFUND", subtype: nil, signedDate: signed, transaction: nil, jws: "")
+          AppleNotification(uuid: "\(page)", type: "REFUND", signedDate: signed)
         ]
         let isNew = slice.turn(answer)
         #expect(isNew)

@@ -16,7 +16,7 @@ package struct HistoryAnswer: Hashable, Sendable {
   }
 
   /// The verified transactions by last change. One that changed since an earlier reading is repeated.
-  package var transactions: [AppleTransaction] = []
+  package var transactions: [TransactionFact] = []
   /// The revision to continue from: later transactions were not read, or were rejected. Nil: from the start.
   package var revision: String?
   package var refused = 0

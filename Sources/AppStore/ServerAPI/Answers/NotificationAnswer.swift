@@ -35,11 +35,8 @@ package struct AppleNotification: Hashable, Sendable {
   package var type: String
   package var subtype: String?
   package var signedDate: Instant
-  /// The subscription status at that time; nil if missing or unknown.
-  package var status: SubscriptionState?
   /// The transaction when Apple sent the notification, or why it is rejected; nil if there is none.
-  package var transaction: Result<SignedTransaction, AnswerRefusal>?
-  package var jws: String
+  package var transaction: Result<TransactionFact, AnswerRefusal>?
 }
 
 /// Part of the notification history of one app. If a page fails, the notifications before it are kept.

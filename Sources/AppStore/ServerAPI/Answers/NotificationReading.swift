@@ -80,8 +80,7 @@ struct NotificationReading {
     answer.notifications.append(
       AppleNotification(
         uuid: notification.notificationUUID, type: notification.notificationType, subtype: notification.subtype,
-        signedDate: notification.signedDate, status: notification.status,
-        transaction: transaction, jws: jws))
+        signedDate: notification.signedDate, transaction: transaction))
   }
 
   private mutating func refuse(_ reason: String, _ jws: String) {

@@ -1,16 +1,12 @@
 import Reconciliation
 
-/// The answer to Look Up Order ID: the transactions of an invoice that Apple mailed to a customer.
-package struct OrderAnswer: Hashable, Sendable {
-  /// Not found: Apple knows no such order of this app.
-  package typealias Outcome = LookupOutcome<[AppleTransaction]>
+/// The answer to Look Up Order ID: the transactions of an invoice that Apple mailed to a customer. Not found: Apple knows
+/// no such order of this app.
+package typealias OrderAnswer = LookupAnswer<[TransactionFact]>
 
-  package var outcome: Outcome
-  package var refused = 0
-  package var trail = ServerAPITrail()
-
+extension OrderAnswer {
   /// `status` is 0 for a known order and 1 for an unknown one, both with HTTP 200.
-  static func read(
+  static func invoice(
     _ result: Result<JSONFields, ServerAPIRefusal>, verifier: AnswerVerifier, trail: ServerAPITrail
   ) -> OrderAnswer {
     let page: JSONFields
@@ -25,7 +21,7 @@ package struct OrderAnswer: Hashable, Sendable {
       return silent("an answer without signedTransactions", trail)
     }
     var answer = OrderAnswer(outcome: .notFound, trail: trail)
-    var transactions: [AppleTransaction] = []
+    var transactions: [TransactionFact] = []
     for jws in signed {
       switch verifier.verify(jws ?? "", host: .production) {
       case .success(let transaction): transactions.append(transaction)

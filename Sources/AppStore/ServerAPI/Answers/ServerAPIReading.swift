@@ -18,7 +18,6 @@ struct ServerAPIReading {
   var meaning: Meaning
   var httpStatus: Int?
   var errorCode: Int?
-  var errorMessage: String?
   var retryAfter: Instant?
 
   static func read(_ result: Result<HTTPReply, Silence>, receivedAt: Instant) -> ServerAPIReading {
@@ -40,8 +39,7 @@ struct ServerAPIReading {
     }
     let errorCode = fields?.integer32("errorCode").map(Int.init)
     return Self(
-      meaning: .refused, httpStatus: reply.status, errorCode: errorCode, errorMessage: fields?.text("errorMessage"),
-      retryAfter: reply.retryAfter(now: receivedAt))
+      meaning: .refused, httpStatus: reply.status, errorCode: errorCode, retryAfter: reply.retryAfter(now: receivedAt))
   }
 
   func silence(_ reason: Silence.Reason) -> Silence {

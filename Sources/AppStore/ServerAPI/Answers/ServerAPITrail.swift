@@ -5,7 +5,6 @@ package struct ServerAPITrail: Hashable, Sendable {
   package var asked: [AppleHost] = []
   package var httpStatus: Int?
   package var errorCode: Int?
-  package var errorMessage: String?
   package var warnings: [String] = []
 
   package init() {}
@@ -19,8 +18,6 @@ package struct ServerAPITrail: Hashable, Sendable {
     if case .unsigned = reading.meaning { return }
     asked.append(host)
     httpStatus = reading.httpStatus
-    guard let code = reading.errorCode else { return }
-    errorCode = code
-    errorMessage = reading.errorMessage
+    errorCode = reading.errorCode ?? errorCode
   }
 }

@@ -1,45 +1,32 @@
 import Reconciliation
 
-/// The state of a customer's subscriptions in one app (Get All Subscription Statuses).
-package struct SubscriptionAnswer: Hashable, Sendable {
-  package typealias Outcome = LookupOutcome<[Subscription]>
+/// The answer to Get All Subscription Statuses: the latest transaction of each of a customer's subscriptions in one app,
+/// with Apple's `status`, the end of the grace period and the next renewal. The status is nil if it is missing or unknown,
+/// or if the renewal information is rejected.
+package typealias SubscriptionAnswer = LookupAnswer<[TransactionFact]>
 
-  package struct Subscription: Hashable, Sendable {
-    /// The subscription group, of which a customer has at most one active subscription.
-    package var groupIdentifier: String?
-    /// Apple's `status`; nil if it is missing or unknown, or if the renewal information is rejected.
-    package var status: SubscriptionState?
-    /// The latest transaction. Its fact also contains the status, the end of the grace period and the next renewal.
-    package var transaction: AppleTransaction
-    package var renewalInfo: SignedRenewalInfo?
-  }
-
-  package var outcome: Outcome
-  /// The number of subscriptions left out because their transaction or renewal information is rejected.
-  package var refused = 0
-  package var trail: ServerAPITrail
-
+extension SubscriptionAnswer {
   /// The reason why a missing subscription proves nothing: no answer, or rejected parts. Nil for a complete answer.
   package var silence: Silence? {
     guard case .found = outcome, refused > 0 else { return outcome.silence }
     return Silence(reason: .appleError, detail: "\(refused) subscriptions in the answer could not be verified")
   }
-}
 
-extension SubscriptionAnswer {
-  static func read(_ fields: JSONFields, verifier: AnswerVerifier, host: AppleHost, trail: ServerAPITrail) -> Self {
+  static func subscriptions(
+    _ fields: JSONFields, verifier: AnswerVerifier, host: AppleHost, trail: ServerAPITrail
+  ) -> Self {
     guard let groups = fields.objects("data") else {
       return Self(outcome: .unanswered(.appleError("an answer without data")), trail: trail)
     }
     var answer = SubscriptionAnswer(outcome: .found([]), trail: trail)
-    var found: [Subscription] = []
+    var found: [TransactionFact] = []
     for group in groups {
       guard let items = group.objects("lastTransactions") else {
         answer.refuse("a subscription group without lastTransactions")
         continue
       }
       for item in items {
-        if let subscription = answer.subscription(item, group, verifier, host) { found.append(subscription) }
+        if let subscription = answer.subscription(item, verifier, host) { found.append(subscription) }
       }
     }
     // If everything is rejected, the customer must not look like one without subscriptions.
@@ -51,28 +38,26 @@ extension SubscriptionAnswer {
   }
 
   private mutating func subscription(
-    _ item: JSONFields, _ group: JSONFields, _ verifier: AnswerVerifier, _ host: AppleHost
-  ) -> Subscription? {
+    _ item: JSONFields, _ verifier: AnswerVerifier, _ host: AppleHost
+  ) -> TransactionFact? {
     switch verifier.verify(item.document("signedTransactionInfo") ?? "", host: host) {
     case .failure(let refusal):
       refuse("a subscription in Apple's answer could not be verified: \(refusal)")
       return nil
-    case .success(var transaction):
-      let renewalInfo = renewalInfo(of: item, transaction: transaction, verifier: verifier)
+    case .success(var fact):
+      let renewalInfo = renewalInfo(of: item, fact: fact, verifier: verifier)
       var status = item.integer32("status").flatMap(SubscriptionState.init(rawValue:))
       if status == nil { trail.warn("a subscription in Apple's answer has a status that is unknown here, or none") }
       // A status needs the end of the grace period and the next renewal, which show since when it applies.
       if renewalInfo == nil, item.document("signedRenewalInfo") != nil { status = nil }
-      transaction.fact.subscriptionStatus = status
-      if let renewalInfo { transaction.fact.take(renewalInfo) }
-      return Subscription(
-        groupIdentifier: group.text("subscriptionGroupIdentifier"), status: status, transaction: transaction,
-        renewalInfo: renewalInfo)
+      fact.subscriptionStatus = status
+      if let renewalInfo { fact.take(renewalInfo) }
+      return fact
     }
   }
 
   private mutating func renewalInfo(
-    of item: JSONFields, transaction: AppleTransaction, verifier: AnswerVerifier
+    of item: JSONFields, fact: TransactionFact, verifier: AnswerVerifier
   ) -> SignedRenewalInfo? {
     guard let jws = item.document("signedRenewalInfo") else { return nil }
     switch verifier.verifier.verifyRenewalInfo(jws) {
@@ -80,7 +65,6 @@ extension SubscriptionAnswer {
       refuse("renewal information in Apple's answer could not be verified: \(refusal)")
       return nil
     case .success(let info):
-      let fact = transaction.fact
       guard info.environment == fact.environment, info.originalTransactionId == fact.originalTransactionId else {
         refuse("renewal information in Apple's answer is of another subscription")
         return nil

@@ -17,8 +17,8 @@ package final class JWSVerifier: Sendable {
   /// Verifies a signed transaction (Apple: `JWSTransaction`).
   package func verifyTransaction(
     _ jws: String, channel: EvidenceChannel
-  ) -> Result<SignedTransaction, SignedDataRefusal> {
-    verify(jws) { payload throws(SignedDataRefusal) in try SignedTransaction(payload, channel: channel) }
+  ) -> Result<TransactionFact, SignedDataRefusal> {
+    verify(jws) { payload throws(SignedDataRefusal) in try TransactionFact(signed: payload, channel: channel) }
   }
 
   /// Verifies signed renewal information (Apple: `JWSRenewalInfo`).
@@ -40,16 +40,23 @@ package final class JWSVerifier: Sendable {
       renewalInfo: data?.document("signedRenewalInfo").map(verifyRenewalInfo))
   }
 
-  package func verifyDocument(
-    _ jws: String, channel: EvidenceChannel
-  ) -> Result<SignedDocument, SignedDataRefusal> {
+  /// Verifies a document of any kind, and returns the transaction in it, if there is one.
+  func verifyDocument(_ jws: String, channel: EvidenceChannel) -> Result<GenuineProof, SignedDataRefusal> {
     verify(jws) { payload throws(SignedDataRefusal) in
-      if payload.has("notificationType") { return .notification(try notification(payload, channel: channel)) }
-      // Renewal information and app transactions have no transaction ID.
-      guard payload.has("transactionId") || payload.has("webOrderLineItemId") else {
-        return .other(SignedPaper(payload))
+      if payload.has("notificationType") {
+        let notification = try notification(payload, channel: channel)
+        // Apple signed the notification, but the transaction in it may not verify by itself.
+        if let transaction = notification.transaction { return GenuineProof(try transaction.get()) }
+        return GenuineProof(environment: notification.environment, bundleId: notification.bundleId, facts: [])
       }
-      return .transaction(try SignedTransaction(payload, channel: channel))
+      if payload.has("transactionId") || payload.has("webOrderLineItemId") {
+        return GenuineProof(try TransactionFact(signed: payload, channel: channel))
+      }
+      // Renewal information, an app transaction, or a newer kind: none has a transaction ID.
+      let environment =
+        payload.text("environment").flatMap(AppleEnvironment.init(rawValue:))
+        ?? payload.text("receiptType").flatMap(AppleEnvironment.init(receiptType:))
+      return GenuineProof(environment: environment, bundleId: payload.text("bundleId"), facts: [])
     }
   }
 

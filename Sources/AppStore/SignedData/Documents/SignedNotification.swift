@@ -13,12 +13,10 @@ package struct SignedNotification: Hashable, Sendable {
   package let environment: AppleEnvironment?
   /// From `data`; Apple omits it in the sandbox.
   package let appAppleId: Int64?
-  package let status: SubscriptionState?
-  package let transaction: Result<SignedTransaction, SignedDataRefusal>?
-  package let renewalInfo: Result<SignedRenewalInfo, SignedDataRefusal>?
+  package let transaction: Result<TransactionFact, SignedDataRefusal>?
 
   init(
-    _ payload: JSONFields, transaction: Result<SignedTransaction, SignedDataRefusal>?,
+    _ payload: JSONFields, transaction: Result<TransactionFact, SignedDataRefusal>?,
     renewalInfo: Result<SignedRenewalInfo, SignedDataRefusal>?
   ) throws(SignedDataRefusal) {
     guard let type = payload.text("notificationType") else { throw .payloadIncomplete("notificationType") }
@@ -33,19 +31,17 @@ package struct SignedNotification: Hashable, Sendable {
     if let data { environment = try AppleEnvironment(signedIn: data) } else { environment = nil }
     appAppleId = data?.integer("appAppleId")
     let status = data?.integer32("status").flatMap(SubscriptionState.init(rawValue:))
-    self.status = status
     let renewal = try? renewalInfo?.get()
     // The notification's own fields concern the transaction in it.
-    self.transaction = transaction?.map { transaction in
-      var transaction = transaction
-      SweptType(rawValue: type)?.amend(&transaction.fact, data)
-      guard let renewal, renewal.environment == transaction.fact.environment,
-        renewal.originalTransactionId == transaction.fact.originalTransactionId
-      else { return transaction }
-      transaction.fact.take(renewal)
-      transaction.fact.subscriptionStatus = status
-      return transaction
+    self.transaction = transaction?.map { fact in
+      var fact = fact
+      SweptType(rawValue: type)?.amend(&fact, data)
+      guard let renewal, renewal.environment == fact.environment,
+        renewal.originalTransactionId == fact.originalTransactionId
+      else { return fact }
+      fact.take(renewal)
+      fact.subscriptionStatus = status
+      return fact
     }
-    self.renewalInfo = renewalInfo
   }
 }

@@ -1,46 +1,39 @@
 import Reconciliation
 
-/// A verified transaction (Apple: `JWSTransactionDecodedPayload`).
-package struct SignedTransaction: Hashable, Sendable {
-  package internal(set) var fact: TransactionFact
-
-  init(_ payload: JSONFields, channel: EvidenceChannel) throws(SignedDataRefusal) {
+extension TransactionFact {
+  /// Reads the payload of a signed transaction (Apple: `JWSTransactionDecodedPayload`).
+  init(signed payload: JSONFields, channel: EvidenceChannel) throws(SignedDataRefusal) {
     guard let transactionId = payload.text("transactionId") else { throw .payloadIncomplete("transactionId") }
     guard let productId = payload.text("productId") else { throw .payloadIncomplete("productId") }
     // Required because otherwise another app's purchase would pass; Apple's own library requires it too.
     guard let bundleId = payload.text("bundleId") else { throw .payloadIncomplete("bundleId") }
     guard let signedDate = payload.instant("signedDate") else { throw .payloadIncomplete("signedDate") }
-    let environment = try AppleEnvironment(signedIn: payload)
-
-    var fact = TransactionFact(
-      environment: environment, transactionId: transactionId, productId: productId, channel: channel,
-      signedDate: signedDate)
-    fact.originalTransactionId = payload.text("originalTransactionId")
-    fact.webOrderLineItemId = payload.text("webOrderLineItemId")
-    fact.bundleId = bundleId
-    fact.productType = payload.text("type").flatMap(ProductType.init(rawValue:))
-    fact.quantity = payload.integer32("quantity").flatMap { $0 > 0 ? $0 : nil }
-    fact.purchaseDate = payload.instant("purchaseDate")
-    fact.originalPurchaseDate = payload.instant("originalPurchaseDate")
-    fact.expiresDate = payload.instant("expiresDate")
-    fact.revocation = payload.revocation
-    fact.priceMilliunits = payload.integer("price")
-    fact.currency = payload.text("currency")
-    fact.appAccountToken = .stated(payload.text("appAccountToken"))
-    fact.ownership = payload.text("inAppOwnershipType").flatMap(Ownership.init(rawValue:))
+    self.init(
+      environment: try AppleEnvironment(signedIn: payload), transactionId: transactionId, productId: productId,
+      channel: channel, signedDate: signedDate)
+    originalTransactionId = payload.text("originalTransactionId")
+    webOrderLineItemId = payload.text("webOrderLineItemId")
+    self.bundleId = bundleId
+    productType = payload.text("type").flatMap(ProductType.init(rawValue:))
+    quantity = payload.integer32("quantity").flatMap { $0 > 0 ? $0 : nil }
+    purchaseDate = payload.instant("purchaseDate")
+    originalPurchaseDate = payload.instant("originalPurchaseDate")
+    expiresDate = payload.instant("expiresDate")
+    revocation = payload.revocation
+    priceMilliunits = payload.integer("price")
+    currency = payload.text("currency")
+    appAccountToken = .stated(payload.text("appAccountToken"))
+    ownership = payload.text("inAppOwnershipType").flatMap(Ownership.init(rawValue:))
     // Apple sends the reason since 2023-06; without it, a restore looks like a purchase.
-    fact.isRenewal = payload.text("transactionReason").map { $0 == "RENEWAL" }
-    fact.offerPeriod = payload.text("offerPeriod")
-    fact.hasOffer = payload.has("offerType") || payload.has("offerDiscountType") || fact.offerPeriod != nil
-    fact.isUpgraded = payload.flag("isUpgraded")
-    fact.details = TransactionDetails(payload)
-    if let items = payload.advancedCommerceProducts { fact.productId = items }
-    fact.takeBundle(payload)
-    self.fact = fact
+    isRenewal = payload.text("transactionReason").map { $0 == "RENEWAL" }
+    offerPeriod = payload.text("offerPeriod")
+    hasOffer = payload.has("offerType") || payload.has("offerDiscountType") || offerPeriod != nil
+    isUpgraded = payload.flag("isUpgraded")
+    details = TransactionDetails(payload)
+    if let items = payload.advancedCommerceProducts { self.productId = items }
+    takeBundle(payload)
   }
-}
 
-extension TransactionFact {
   mutating func take(_ renewal: SignedRenewalInfo) {
     gracePeriodExpiresDate = renewal.gracePeriodExpiresDate
     renewalDate = renewal.renewalDate

@@ -8,10 +8,8 @@ package struct AppReceipt: Hashable, Sendable {
   package let bundleId: String
   /// Attribute 12. It dates the facts, because Apple states them as of then.
   package let creationDate: Instant
-  /// One fact per purchase, in the receipt's order, which has no meaning.
+  /// One fact per purchase with transaction ID and product ID, in the receipt's order, which has no meaning.
   package let transactions: [TransactionFact]
-  /// The number of purchases without transaction ID or product ID, which become no facts.
-  package let incompletePurchases: Int
 
   init(_ content: ReceiptContent) throws(SignedDataRefusal) {
     guard let name = content.environment else { throw .environmentUnknown(nil) }
@@ -22,7 +20,6 @@ package struct AppReceipt: Hashable, Sendable {
     transactions = content.purchases.compactMap {
       TransactionFact($0, environment: environment, bundleId: bundleId, creationDate: creationDate)
     }
-    incompletePurchases = content.purchases.count - transactions.count
   }
 }
 

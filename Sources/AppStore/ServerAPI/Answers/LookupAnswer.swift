@@ -26,9 +26,13 @@ package enum LookupOutcome<Found: Hashable & Sendable>: Hashable, Sendable {
   var silence: Silence? { if case .unanswered(let silence) = self { silence } else { nil } }
 }
 
-package struct TransactionAnswer: Hashable, Sendable {
-  package typealias Outcome = LookupOutcome<AppleTransaction>
+package struct LookupAnswer<Found: Hashable & Sendable>: Hashable, Sendable {
+  package typealias Outcome = LookupOutcome<Found>
 
   package var outcome: Outcome
+  /// The number of parts left out because their signature or content is rejected.
+  package var refused = 0
   package var trail = ServerAPITrail()
 }
+
+package typealias TransactionAnswer = LookupAnswer<TransactionFact>
