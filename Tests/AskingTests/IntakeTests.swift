@@ -355,7 +355,7 @@ import Testing
     #expect(described.mapValues(\.statedTransactionId) == ["twin": "1", "TWIN": "2"])
     let present = try await source.present(["TWIN"])
     #expect(present == ["TWIN"])
-    let ordersWithReceipts = try await source.ordersWithReceipts(["TWIN"])
+    let ordersWithReceipts = try await source.present(["TWIN"], in: "order_id")
     #expect(ordersWithReceipts == ["TWIN"])
     let one = try await source.describe(["TWIN"])
     #expect(Array(one.keys) == ["TWIN"])

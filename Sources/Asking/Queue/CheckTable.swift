@@ -87,17 +87,12 @@ package struct CheckTable: Sendable {
     where condition: String, _ parameters: [PostgresValue] = [], isWithinTransaction: Bool = false,
     on connection: borrowing BlockingConnection, _ change: (inout CheckRow) -> Bool
   ) throws -> Int {
-    var count = 0
-    var last: CheckSubject?
+    var (count, last): (Int, CheckSubject?) = (0, nil)
+    func turn(_ connection: borrowing BlockingConnection) throws {
+      count += try page(condition, parameters, after: &last, on: connection, change)
+    }
     repeat {
-      let position = last
-      if isWithinTransaction {
-        count += try page(condition, parameters, after: position, on: connection, last: &last, change)
-      } else {
-        count += try connection.transaction { connection in
-          try page(condition, parameters, after: position, on: connection, last: &last, change)
-        }
-      }
+      if isWithinTransaction { try turn(connection) } else { try connection.transaction { try turn($0) } }
     } while last != nil
     return count
   }
@@ -119,15 +114,15 @@ package struct CheckTable: Sendable {
   }
 
   private func page(
-    _ condition: String, _ parameters: [PostgresValue], after position: CheckSubject?,
-    on connection: borrowing BlockingConnection, last: inout CheckSubject?, _ change: (inout CheckRow) -> Bool
+    _ condition: String, _ parameters: [PostgresValue], after last: inout CheckSubject?,
+    on connection: borrowing BlockingConnection, _ change: (inout CheckRow) -> Bool
   ) throws(PostgresError) -> Int {
     let rows = try connection.execute(
       """
       SELECT \(CheckRow.columns) FROM night_audit.receipt_checks c
       WHERE (\(condition)) AND (c.subject_kind, c.subject_id) > ($\(parameters.count + 1), $\(parameters.count + 2))
       ORDER BY c.subject_kind, c.subject_id LIMIT \(Self.page) FOR UPDATE
-      """, parameters + [.text(position?.kind.rawValue ?? ""), .text(position?.id.text ?? "")])
+      """, parameters + [.text(last?.kind.rawValue ?? ""), .text(last?.id.text ?? "")])
     var changed: [CheckRow] = []
     var newest: CheckSubject?
     for row in rows {

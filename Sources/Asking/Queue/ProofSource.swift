@@ -172,13 +172,15 @@ package struct ProofSource: Sendable {
     }
   }
 
-  func present(_ ids: [Identifier]) async throws -> [Identifier] {
+  /// The texts among `ids` that a column of the receipts has.
+  func present(_ ids: [Identifier], in column: String = "receipt_id") async throws -> Set<Identifier> {
+    if ids.isEmpty { return [] }
     let rows = try await session.execute(
       """
-      SELECT DISTINCT r.receipt_id::text COLLATE "C" FROM \(schema).receipts r
-      WHERE \(Self.isAmong("$1", "r.receipt_id")) AND \(Self.isSound)
+      SELECT DISTINCT r.\(column)::text COLLATE "C" FROM \(schema).receipts r
+      WHERE \(Self.isAmong("$1", "r.\(column)")) AND \(Self.isSound)
       """, [.textArray(ids.map(\.text))])
-    return try rows.map { Identifier(try $0.text(0)) }.filter(Set(ids).contains)
+    return Set(try rows.map { Identifier(try $0.text(0)) }).intersection(ids)
   }
 
   /// Payloads by receipt ID. Receipts that were deleted or changed since `fingerprints` were read are missing.
@@ -199,16 +201,6 @@ package struct ProofSource: Sendable {
     // A payload that is not valid text is none of the three kinds of receipt, and counts as empty.
     for row in rows { payloads[Identifier(try row.text(0))] = try row.isText(1) ? try row.optionalText(1) ?? "" : "" }
     return payloads
-  }
-
-  func ordersWithReceipts(_ ids: [Identifier]) async throws -> Set<Identifier> {
-    if ids.isEmpty { return [] }
-    let rows = try await session.execute(
-      """
-      SELECT DISTINCT r.order_id::text COLLATE "C" FROM \(schema).receipts r
-      WHERE \(Self.isAmong("$1", "r.order_id")) AND \(Self.isSound)
-      """, [.textArray(ids.map(\.text))])
-    return Set(try rows.map { Identifier(try $0.text(0)) }).intersection(ids)
   }
 
   func listed(_ selection: Selection, onlyBundleId: String?) async throws -> ListedProofs {

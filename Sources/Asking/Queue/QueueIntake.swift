@@ -92,7 +92,7 @@ struct QueueIntake: Sendable {
       let naming = orders.compactMap(\.candidate).filter {
         bundleIds.contains($0.bundleId) && listed?.orderIds.contains($0.orderId) ?? true
       }
-      let described = try await source.ordersWithReceipts(naming.map(\.orderId))
+      let described = try await source.present(naming.map(\.orderId), in: "order_id")
       let ids = naming.filter { !described.contains($0.orderId) }.map(\.question.id)
       return try await unknown(Set(ids).sorted(), kind: .lookup)
     }
@@ -175,7 +175,7 @@ struct QueueIntake: Sendable {
       last = newest
       let back = try await source.present(gone.map(\.id))
       if back.isEmpty { continue }
-      try await table.change(receipts: back, in: store) { row in
+      try await table.change(receipts: back.sorted(), in: store) { row in
         row.history.isWanted = true
         row.missingSince = nil
         return true
@@ -205,21 +205,14 @@ struct QueueIntake: Sendable {
   /// a channel has changed, or if the proof has come within the horizon.
   private func adopt(haveChannelsChanged: Bool, former: String?) async throws -> Int {
     let former = former.flatMap { Dueness.Policy($0) }
-    let bundleIds = PostgresValue.textArray(settings.serverAPIApps)
-    try await table.change(
-      where: "c.subject_kind = 'lookup' AND c.is_wanted AND split_part(c.subject_id, '/', 1) <> ALL ($1)",
-      [bundleIds], in: store
-    ) { row in
-      row.history.isWanted = false
-      return true
-    }
     try await table.change(
       where: """
-        c.subject_kind = 'lookup' AND NOT c.is_wanted AND split_part(c.subject_id, '/', 1) = ANY ($1)
-          AND EXISTS (SELECT 1 FROM night_audit.lookups l WHERE l.subject_id = c.subject_id)
-        """, [bundleIds], in: store
+        c.subject_kind = 'lookup' AND CASE WHEN c.is_wanted THEN split_part(c.subject_id, '/', 1) <> ALL ($1)
+          ELSE split_part(c.subject_id, '/', 1) = ANY ($1)
+            AND EXISTS (SELECT 1 FROM night_audit.lookups l WHERE l.subject_id = c.subject_id) END
+        """, [.textArray(settings.serverAPIApps)], in: store
     ) { row in
-      row.history.isWanted = true
+      row.history.isWanted.toggle()
       return true
     }
     return try await table.change(where: "TRUE", in: store) { row in

@@ -57,7 +57,7 @@ package struct FindingsEditor: Sendable {
       for event in events {
         let id = try event.text(0)
         guard try event.bool(3),
-          let decision = FindingDecision(word: try event.text(1), value: try event.optionalText(2))
+          let decision = FindingDecision(event: try event.text(1), value: try event.optionalText(2))
         else {
           outcome.unchanged.append(id)
           continue
@@ -163,24 +163,15 @@ package struct FindingsEditor: Sendable {
   package func withDatabase<Result: Sendable>(
     _ mode: TransactionMode, _ body: @Sendable (borrowing BlockingConnection) throws -> Result
   ) async throws -> Result {
-    let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit findings")
-    do {
-      let result = try await session.withConnection { connection in
-        try Migrator.requireCurrent(connection)
-        return try connection.transaction(mode) { connection in
-          switch mode {
-          // Taken before anything is read, because a decision must not rest on rows that are being changed.
-          case .readWrite: try Trail.lockForDecision(on: connection)
-          case .snapshot, .importedSnapshot: break
-          }
-          return try body(connection)
+    try await settings.withStore("night-audit findings") { session in
+      try await session.transaction(mode) { connection in
+        switch mode {
+        // Taken before anything is read, because a decision must not rest on rows that are being changed.
+        case .readWrite: try Trail.lockForDecision(on: connection)
+        case .snapshot, .importedSnapshot: break
         }
+        return try body(connection)
       }
-      await session.close()
-      return result
-    } catch {
-      await session.close()
-      throw error
     }
   }
 
