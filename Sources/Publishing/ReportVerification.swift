@@ -1,14 +1,10 @@
+import AuditStore
 import Reconciliation
 import Reporting
 
 /// Verifies a report folder, file by file and control total by control total.
 package struct ReportVerification: Sendable {
-  package struct Check: Hashable, Sendable, Encodable {
-    package var subject: String
-    package var problem: String?
-
-    package init(_ subject: String, problem: String? = nil) { (self.subject, self.problem) = (subject, problem) }
-  }
+  package typealias Check = TrailVerification.Check
 
   package var checks: [Check] = []
   /// SHA-256 of `SHA256SUMS`.

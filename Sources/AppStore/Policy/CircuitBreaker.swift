@@ -10,8 +10,6 @@ package struct CircuitBreaker: Sendable {
     package var firstPause: Duration = .seconds(2)
     package var longestPause: Duration = .seconds(300)
     package var probes = 3
-    /// The wait of other callers while probes are in flight.
-    package var probeWait: Duration = .seconds(1)
 
     package init() {}
   }
@@ -26,11 +24,6 @@ package struct CircuitBreaker: Sendable {
 
   package struct Permit: Hashable, Sendable {
     fileprivate var generation: Int
-  }
-
-  package enum Admission: Hashable, Sendable {
-    case granted(Permit)
-    case refused(wait: Duration)
   }
 
   private enum State: Hashable {
@@ -56,21 +49,19 @@ package struct CircuitBreaker: Sendable {
   /// True if calls are held back, except for probes.
   package var isOpen: Bool { state != .closed }
 
-  /// Requests permission for one call. Every permit must be passed to `record`.
-  package mutating func admit(now: Duration) -> Admission {
+  /// Requests permission for one call; nil while calls are held back. Every permit must be passed to `record`.
+  package mutating func admit(now: Duration) -> Permit? {
+    if places(now: now) == 0 { return nil }
     switch state {
-    case .closed: return .granted(Permit(generation: generation))
-    case .open(let until):
-      if now < until { return .refused(wait: until - now) }
-      enter(.halfOpen(inProgress: 1, succeeded: 0))
-      return .granted(Permit(generation: generation))
+    case .closed: break
+    case .open: enter(.halfOpen(inProgress: 1, succeeded: 0))
     case .halfOpen(let inProgress, let succeeded):
-      guard inProgress + succeeded < max(1, policy.probes) else { return .refused(wait: policy.probeWait) }
       state = .halfOpen(inProgress: inProgress + 1, succeeded: succeeded)
-      return .granted(Permit(generation: generation))
     }
+    return Permit(generation: generation)
   }
 
+  /// The number of calls that may start now.
   package func places(now: Duration) -> Int {
     switch state {
     case .closed: .max

@@ -24,7 +24,7 @@ package final class AskingGate: Sendable {
 
   enum Admission: Sendable {
     case granted(Permit)
-    case refused(wait: Duration)
+    case refused
     case over
   }
 
@@ -54,10 +54,8 @@ package final class AskingGate: Sendable {
     let now = clock.uptime()
     return state.withLock { state in
       if state.faults[lane.app] != nil { return .over }
-      switch state.breakers[lane, default: CircuitBreaker()].admit(now: now) {
-      case .granted(let permit): return .granted(Permit(lane: lane, permit: permit))
-      case .refused(let wait): return .refused(wait: wait)
-      }
+      let permit = state.breakers[lane, default: CircuitBreaker()].admit(now: now)
+      return permit.map { .granted(Permit(lane: lane, permit: $0)) } ?? .refused
     }
   }
 

@@ -107,9 +107,9 @@ package enum FindingsTrail {
     by entries: [TrailEntry.Content], on connection: borrowing BlockingConnection
   ) throws(PostgresError) -> TrailVerification.Check {
     let found = try compare(by: entries, on: connection)
-    if let problem = found.problem { return TrailVerification.Check(subject: "findings", problem: problem) }
+    if let problem = found.problem { return TrailVerification.Check("findings", problem: problem) }
     // Reported without failing, because an append-only event cannot be removed.
     let note = found.uncounted.map { "; \($0)" } ?? ""
-    return TrailVerification.Check(subject: "findings (\(found.findings) rows, which agree with their events\(note))")
+    return TrailVerification.Check("findings (\(found.findings) rows, which agree with their events\(note))")
   }
 }

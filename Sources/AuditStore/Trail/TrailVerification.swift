@@ -5,10 +5,13 @@ import Run
 
 /// Verifies that everything the trail covers is unchanged. All digests are computed in this process.
 package struct TrailVerification: Sendable {
-  package struct Check: Hashable, Sendable {
+  /// One line of `verify`.
+  package struct Check: Hashable, Sendable, Encodable {
     package var subject: String
     /// The first mismatch; nil if there is none.
     package var problem: String?
+
+    package init(_ subject: String, problem: String? = nil) { (self.subject, self.problem) = (subject, problem) }
   }
 
   package private(set) var checks: [Check] = []
@@ -31,16 +34,16 @@ package struct TrailVerification: Sendable {
     verification.checks.append(try FindingsTrail.prove(by: contents, on: connection))
     let differences = try NightsTrail.differences(by: contents, on: connection)
     verification.checks.append(
-      Check(subject: "tables that later nights read", problem: differences.first.map { "\($0)" }))
+      Check("tables that later nights read", problem: differences.first.map { "\($0)" }))
     verification.checks.append(try verification.proveTables(on: connection))
     // Reported without failing, because an append-only fact cannot be removed.
     let uncounted = try EvidenceTable.firstUncounted(on: connection)
     verification.checks.append(
-      Check(subject: "facts of runs\(uncounted.map { ", except for those that do not count: \($0)" } ?? "")"))
+      Check("facts of runs\(uncounted.map { ", except for those that do not count: \($0)" } ?? "")"))
     let state = try InterNightState.problems(on: connection)
     verification.checks.append(
       Check(
-        subject: "state between nights", problem: state.first.map { "\($0); to mend it: night-audit rebuild --write" }))
+        "state between nights", problem: state.first.map { "\($0); to mend it: night-audit rebuild --write" }))
     return verification
   }
 
@@ -67,7 +70,7 @@ package struct TrailVerification: Sendable {
     } catch let broken as TrailEntry.Broken { problem = broken.problem }
     try connection.executeScript("CLOSE entries")
     let newest = entries.last.map { ", the newest of \($0.content.at) with hash \($0.hash)" } ?? ""
-    checks = [Check(subject: "trail (\(entries.count) entries\(newest))", problem: problem)]
+    checks = [Check("trail (\(entries.count) entries\(newest))", problem: problem)]
   }
 
   /// The first entry about released months that the program cannot have written; nil if there is none. Only past months
@@ -125,7 +128,7 @@ package struct TrailVerification: Sendable {
     // IDs before the first mark are covered by no entry.
     let made = try connection.execute("SELECT min(\(key)) FROM night_audit.\(table) WHERE \(key) < 1").single()
     if let made = try made.optionalInt64(0) {
-      return Check(subject: table, problem: "row \(made) has an ID that the table never assigns")
+      return Check(table, problem: "row \(made) has an ID that the table never assigns")
     }
     var pieces = pieces(of: table, key: key, released, gone: gone ?? "false")
     if let released, let before, let gone {
@@ -142,7 +145,7 @@ package struct TrailVerification: Sendable {
       var found = try connection.copyOut(
         "SELECT \(key), \(image) FROM night_audit.\(table) WHERE \(piece.condition) ORDER BY \(key)")
       while try found.advance() { reader.take(try found.int64(0), try found.bytes(1).map { [UInt8]($0) } ?? []) }
-      if let problem = reader.end() { return Check(subject: table, problem: piece.note + problem) }
+      if let problem = reader.end() { return Check(table, problem: piece.note + problem) }
       rows += reader.rows
     }
     let mark = entries.last?.content.marks[table] ?? .min
@@ -150,7 +153,7 @@ package struct TrailVerification: Sendable {
       .single().int64(0)
     let removalNote = before.map { "; expired rows before \($0) were deleted" } ?? ""
     let newer = new > 0 ? ", and \(new) that the next entry covers" : ""
-    return Check(subject: "\(table) (\(rows) rows\(newer)\(removalNote))")
+    return Check("\(table) (\(rows) rows\(newer)\(removalNote))")
   }
 
   /// The ranges that consecutive entries cover with the same columns.
@@ -210,7 +213,7 @@ package struct TrailVerification: Sendable {
       \(table == "claims" ? "run" : "tie-out")
       """
     }
-    return Check(subject: "claims and results of tie-outs", problem: problem)
+    return Check("claims and results of tie-outs", problem: problem)
   }
 
   /// Entries about a run's row, oldest first.
@@ -230,15 +233,15 @@ package struct TrailVerification: Sendable {
     let runs = try connection.execute("SELECT run_id::text FROM night_audit.runs ORDER BY started_at, run_id")
       .map { row throws(PostgresError) in try row.text(0) }
     if let run = runs.first(where: { newest[$0] == nil }) {
-      return Check(subject: "runs", problem: "run \(run) is in no entry; night-audit did not record it")
+      return Check("runs", problem: "run \(run) is in no entry; night-audit did not record it")
     }
     let present = Set(runs)
     if let (run, entry) = newest.filter({ !present.contains($0.key) }).min(by: { $0.value.id < $1.value.id }) {
-      return Check(subject: "runs", problem: "run \(run) of entry \(entry.id) is missing")
+      return Check("runs", problem: "run \(run) of entry \(entry.id) is missing")
     }
     for (columns, entries) in Dictionary(grouping: newest.values, by: { $0.content.columns["runs"] ?? "" }) {
       let problem = try TrailVerification.problem(ofRuns: entries.sorted { $0.id < $1.id }, columns, on: connection)
-      if let problem { return Check(subject: "runs", problem: problem) }
+      if let problem { return Check("runs", problem: problem) }
     }
     // Reported without failing, because a run cannot be removed.
     let odd = try connection.execute(
@@ -246,16 +249,16 @@ package struct TrailVerification: Sendable {
     let note = try odd.first.map { row throws(PostgresError) in
       ", of which run \(try row.text(0)) has an as-of in the future; to undo it: night-audit runs forget RUN"
     }
-    return Check(subject: "runs (\(newest.count) rows)\(note ?? "")")
+    return Check("runs (\(newest.count) rows)\(note ?? "")")
   }
 
   package func prove(run runId: String, on connection: borrowing BlockingConnection) throws -> Check {
     guard let entry = newest(ofRun: runId) else {
-      return Check(subject: "run \(runId)", problem: "is in no entry of the trail; night-audit did not record it")
+      return Check("run \(runId)", problem: "is in no entry of the trail; night-audit did not record it")
     }
     let problem = try TrailVerification.problem(ofRuns: [entry], entry.content.columns["runs"] ?? "", on: connection)
     return Check(
-      subject: "run \(runId) (entry \(entry.id) of the trail, \(entry.content.kind.rawValue))", problem: problem)
+      "run \(runId) (entry \(entry.id) of the trail, \(entry.content.kind.rawValue))", problem: problem)
   }
 
   private static func problem(

@@ -10,7 +10,7 @@ import Settings
 
 /// Verifies the trail with everything that it covers, a report folder, or a run with its report.
 package struct RunVerification: Sendable {
-  package typealias Check = ReportVerification.Check
+  package typealias Check = TrailVerification.Check
 
   package private(set) var directory: String?
   package private(set) var checks: [Check] = []
@@ -27,7 +27,7 @@ package struct RunVerification: Sendable {
   /// Verifies the whole trail, everything that it covers, and the schema's definitions.
   package init(trailOf settings: Settings) async throws {
     checks = try await RunVerification.looking(settings) { connection in
-      try TrailVerification.whole(on: connection).checks.map(Check.init)
+      try TrailVerification.whole(on: connection).checks
         + [Check("answers about proofs", problem: QueueRebuild.problem(on: connection))]
     }
     checks += try await RunVerification.definitions(settings)
@@ -57,7 +57,7 @@ package struct RunVerification: Sendable {
         recorded.isShown && recorded.isInReports
           && recorded.places(in: reportsPath).contains { RunVerification.resolved($0) == path }
       }
-      return try trail.checks.map(Check.init) + RunVerification.origin(report, ownedBy: owner?.runId, trail, connection)
+      return try trail.checks + RunVerification.origin(report, ownedBy: owner?.runId, trail, connection)
     }
   }
 
@@ -67,7 +67,7 @@ package struct RunVerification: Sendable {
     let reportsPath = ReportFolder.absolute(settings.reportDirectory)
     let (recorded, entries, content, removed, successors) = try await RunVerification.looking(settings) { connection in
       let trail = try TrailVerification(entriesOn: connection)
-      let checks = (trail.checks + [try trail.prove(run: run.runId, on: connection)]).map(Check.init)
+      let checks = trail.checks + [try trail.prove(run: run.runId, on: connection)]
       // Only removals after the run concern its report; earlier ones concern earlier reports in that folder.
       let since = trail.entries[(trail.entries.lastIndex { $0.content.run == run.runId } ?? 0)...]
       let removed = since.flatMap { entry in entry.content.kind == .removed ? entry.content.folders ?? [] : [] }
@@ -153,7 +153,7 @@ package struct RunVerification: Sendable {
     if entries.allSatisfy({ $0.report == nil }) { made += ", which recorded no digest of its report" }
     let problem = problem(ofContent: report.content, recorded: try row.optionalText(2), entries)
     checks.append(Check(made, problem: problem))
-    return checks + [Check(try trail.prove(run: runId, on: connection))]
+    return checks + [try trail.prove(run: runId, on: connection)]
   }
 
   private static func content(
@@ -206,8 +206,4 @@ package struct RunVerification: Sendable {
       directory: directory, proven: exitStatus == .complete,
       first: first.map { "\($0.subject): \($0.problem ?? "")" }, checks: checks)
   }
-}
-
-extension ReportVerification.Check {
-  fileprivate init(_ check: TrailVerification.Check) { self.init(check.subject, problem: check.problem) }
 }
