@@ -1,4 +1,3 @@
-import AppStore
 import Logging
 import Postgres
 import Reconciliation
@@ -7,6 +6,7 @@ import ShopDatabases
 import Synchronization
 import TestSupport
 
+@testable import AppStore
 @testable import Asking
 @testable import AuditStore
 @testable import Run

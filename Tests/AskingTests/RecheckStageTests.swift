@@ -1,9 +1,9 @@
-import AppStore
 import Postgres
 import Reconciliation
 import Settings
 import Testing
 
+@testable import AppStore
 @testable import Asking
 @testable import AuditStore
 @testable import Run

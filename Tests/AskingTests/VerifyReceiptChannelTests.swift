@@ -1,8 +1,8 @@
-import AppStore
 import Reconciliation
 import Settings
 import Testing
 
+@testable import AppStore
 @testable import Asking
 @testable import AuditStore
 @testable import Run

@@ -35,13 +35,6 @@ package final class RateGate: Sendable {
     package var uptime: @Sendable () -> Duration
     package var sleep: @Sendable (Duration) async throws(CancellationError) -> Void
 
-    package init(
-      uptime: @escaping @Sendable () -> Duration,
-      sleep: @escaping @Sendable (Duration) async throws(CancellationError) -> Void
-    ) {
-      (self.uptime, self.sleep) = (uptime, sleep)
-    }
-
     package static let continuous: Clock = {
       let origin = ContinuousClock.now
       return Clock(

@@ -20,14 +20,6 @@ package struct GenuineProof: Hashable, Sendable {
   package var signedTransactionId: String?
   /// Apple's creation date of the app receipt; the same in every look-up of it.
   package var creationDate: Instant?
-
-  package init(
-    environment: AppleEnvironment?, bundleId: String?, facts: [TransactionFact], signedTransactionId: String? = nil,
-    creationDate: Instant? = nil
-  ) {
-    (self.environment, self.bundleId, self.facts) = (environment, bundleId, facts)
-    (self.signedTransactionId, self.creationDate) = (signedTransactionId, creationDate)
-  }
 }
 
 /// The unverified content of a receipt. It is no evidence, and is used only to decide what to ask Apple.
@@ -38,15 +30,7 @@ package struct UnprovenClaim: Hashable, Sendable {
   package var bundleId: String?
   package var content: WrittenContent?
   /// True if Apple signed it with a certificate that was not valid at that time. An ID that Apple confirms is verified.
-  package var isExpired: Bool
-
-  package init(
-    why: String, transactionIds: [String], bundleId: String? = nil, content: WrittenContent? = nil,
-    isExpired: Bool = false
-  ) {
-    (self.why, self.isExpired, self.transactionIds, self.bundleId) = (why, isExpired, transactionIds, bundleId)
-    self.content = content
-  }
+  package var isExpired = false
 }
 
 /// Checks receipts offline, also while Apple is down.

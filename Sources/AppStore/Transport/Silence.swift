@@ -15,10 +15,6 @@ package struct Silence: Error, Hashable, Sendable {
   package var detail: String
   package var retryAfter: Instant?
 
-  package init(reason: Reason, detail: String, retryAfter: Instant? = nil) {
-    (self.reason, self.detail, self.retryAfter) = (reason, detail, retryAfter)
-  }
-
   static func unreachable(_ detail: String) -> Silence { Silence(reason: .unreachable, detail: detail) }
   static func appleError(_ detail: String) -> Silence { Silence(reason: .appleError, detail: detail) }
 

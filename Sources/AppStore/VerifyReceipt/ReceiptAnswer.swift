@@ -18,16 +18,9 @@ package struct ReceiptAnswer: Hashable, Sendable {
   /// Apple's last `status`, also 21007 or 21008.
   package var appleStatus: Int?
   package var httpStatus: Int?
-  package var asked: [AppleHost]
+  package var asked: [AppleHost] = []
   /// Warnings for the operator: announced ends of the service, and unreadable parts of the answer.
-  package var warnings: [String]
-
-  package init(
-    outcome: Outcome, appleStatus: Int? = nil, httpStatus: Int? = nil, asked: [AppleHost] = [], warnings: [String] = []
-  ) {
-    (self.outcome, self.appleStatus, self.httpStatus, self.asked) = (outcome, appleStatus, httpStatus, asked)
-    self.warnings = warnings
-  }
+  package var warnings: [String] = []
 }
 
 /// The content of a receipt that Apple confirms.
@@ -46,11 +39,4 @@ package struct VerifiedReceipt: Hashable, Sendable {
   package var ownTransactionId: String?
   /// Contradictions in the answer. The transactions concerned are not among the facts.
   package var contradictions: [AnswerContradiction] = []
-
-  package init(
-    environment: AppleEnvironment, bundleId: String?, facts: [TransactionFact], requestDate: Instant, status: Int
-  ) {
-    (self.environment, self.bundleId, self.facts) = (environment, bundleId, facts)
-    (self.requestDate, self.status) = (requestDate, status)
-  }
 }

@@ -1,4 +1,3 @@
-import AppStore
 import Crypto
 import Foundation
 import Gzip
@@ -7,6 +6,8 @@ import NIOHTTP1
 import Reconciliation
 import Synchronization
 import Testing
+
+@testable import AppStore
 
 struct ConnectClientTests {
   private static let now = Instant(seconds: 1_795_212_000)

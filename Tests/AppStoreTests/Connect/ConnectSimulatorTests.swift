@@ -1,10 +1,11 @@
-import AppStore
 import Crypto
 import Foundation
 import Gzip
 import Reconciliation
 import TieOut
 import Testing
+
+@testable import AppStore
 
 /// The client and the report reader against the simulator, with its report faults.
 struct ConnectSimulatorTests {

@@ -1,7 +1,8 @@
-import AppStore
 import Reconciliation
 import Synchronization
 import Testing
+
+@testable import AppStore
 
 @Suite(.timeLimit(.minutes(10)))
 struct RateGateTests {

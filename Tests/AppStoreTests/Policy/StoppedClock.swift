@@ -1,5 +1,6 @@
-import AppStore
 import Synchronization
+
+@testable import AppStore
 
 /// A clock that only sleeping advances.
 final class StoppedClock: Sendable {

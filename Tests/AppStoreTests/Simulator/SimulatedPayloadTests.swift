@@ -1,6 +1,7 @@
-import AppStore
 import Reconciliation
 import Testing
+
+@testable import AppStore
 
 /// Signed payloads and receipts that the simulator makes, and its answers about them.
 @Suite(.timeLimit(.minutes(10)))

@@ -1,8 +1,9 @@
-import AppStore
 import Foundation
 import NIOHTTP1
 import Reconciliation
 import Testing
+
+@testable import AppStore
 
 @Suite(.timeLimit(.minutes(10)))
 struct VerifyReceiptClientTests {

@@ -1,9 +1,9 @@
-import AppStore
 import Reconciliation
 import Settings
 import Synchronization
 import Testing
 
+@testable import AppStore
 @testable import Asking
 @testable import AuditStore
 @testable import Run

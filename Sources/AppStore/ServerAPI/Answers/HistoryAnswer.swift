@@ -22,10 +22,6 @@ package struct HistoryAnswer: Hashable, Sendable {
   package var refused = 0
   package var end: End
   package var trail = ServerAPITrail()
-
-  package init(revision: String?, end: End) {
-    (self.revision, self.end) = (revision, end)
-  }
 }
 
 extension HistoryAnswer.End {

@@ -56,10 +56,6 @@ package struct NotificationAnswer: Hashable, Sendable {
   package struct UnverifiableNotification: Hashable, Sendable {
     package var jws: String
     package var reason: String
-
-    package init(jws: String, reason: String) {
-      (self.jws, self.reason) = (jws, reason)
-    }
   }
 
   /// The rejected notifications, including those of which only the transaction is rejected.
@@ -74,10 +70,6 @@ package struct NotificationAnswer: Hashable, Sendable {
   package var paginationToken: String?
   package var end: End
   package var trail = ServerAPITrail()
-
-  package init(paginationToken: String?, end: End) {
-    (self.paginationToken, self.end) = (paginationToken, end)
-  }
 }
 
 extension NotificationAnswer.End {

@@ -7,8 +7,6 @@ package struct ServerAPITrail: Hashable, Sendable {
   package var errorCode: Int?
   package var warnings: [String] = []
 
-  package init() {}
-
   // Deduplicated because a page of twenty may have the same problem twenty times.
   mutating func warn(_ text: String) {
     if !warnings.contains(text) { warnings.append(text) }
