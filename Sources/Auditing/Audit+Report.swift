@@ -77,7 +77,6 @@ extension Audit {
     summary.notChecked = settings.notChecked(coverage)
     for app in settings.apps { summary.notAsked[app.name] = collector.lookupImpossible[app.bundleId] }
     summary.settings = settings.settingWords
-    if let figures = collector.rereadFigures { summary.settings.append(SettingText("Read again", figures.words)) }
     return summary
   }
 

@@ -82,8 +82,6 @@ package struct Audit {
   package var known = KnownRuns()
   /// Cuts of the ID ranges; nil: taken from the planner's statistics.
   var partition: AuditPartition?
-  /// Reach of a snapshot of the shop's store; nil: detected from its relations.
-  var reach: SnapshotScope?
 
   package init(
     settings: Settings, plan: AuditPlan, faults: [String: String], stop: StopSignal, progress: WorkProgress
@@ -190,9 +188,9 @@ package struct Audit {
     if let parts = plan.parts {
       counts = try AuditPieces(directory: parts).join(into: collector, of: completed)
     } else if let narrowed {
-      try read(narrowed, stores, scope, completed, sales, into: collector, temporary)
+      try read(narrowed, stores, completed, sales, into: collector, temporary)
     } else {
-      try readStores(stores, scope, completed, sales, into: collector, temporary)
+      try readStores(stores, completed, sales, into: collector, temporary)
     }
     progress.end()
     let aged = try CriticalEvidence.aged(among: collector.agedCriticals, asOf: plan.asOf, on: stores.rows.own)
@@ -206,8 +204,8 @@ package struct Audit {
   }
 
   private func readStores(
-    _ stores: AuditStores, _ scope: BlockingScope, _ completed: AuditPlan, _ sales: SalesRows,
-    into collector: AuditCollector, _ temporary: String
+    _ stores: AuditStores, _ completed: AuditPlan, _ sales: SalesRows, into collector: AuditCollector,
+    _ temporary: String
   ) throws {
     var partition =
       try partition
@@ -227,10 +225,9 @@ package struct Audit {
         collector: part == 0 ? collector : try AuditCollector(behind: collector), temporaryDirectory: temporary,
         stop: stop, progress: progress, sharedPurchases: sharedPurchases)
     }
-    var stages = AuditStages(
+    let stages = AuditStages(
       readers: readers, partition: partition, contestBatchSize: settings.contestBatchSize,
       temporaryDirectory: temporary)
-    stages.criticalReread = criticalReread(stores, scope, sales, completed)
     try stages.run(
       counted: { try SalesTotals(sales, on: stores.rows.sales) },
       repeated: { try RepeatedDeliveries(sales, shop: stores.rows.sales, directory: temporary) })
@@ -251,8 +248,8 @@ package struct Audit {
   }
 
   private func read(
-    _ narrowed: NarrowedReading, _ stores: AuditStores, _ scope: BlockingScope, _ completed: AuditPlan,
-    _ sales: SalesRows, into collector: AuditCollector, _ temporary: String
+    _ narrowed: NarrowedReading, _ stores: AuditStores, _ completed: AuditPlan, _ sales: SalesRows,
+    into collector: AuditCollector, _ temporary: String
   ) throws {
     try stores.rows.narrow(to: narrowed)
     stores.rows.query = { [completed] in try narrowed.query($0, completed, sales) }
@@ -262,19 +259,9 @@ package struct Audit {
     var stages = AuditStages(
       readers: [reader], partition: AuditPartition(), contestBatchSize: settings.contestBatchSize,
       temporaryDirectory: temporary)
-    stages.criticalReread = criticalReread(stores, scope, sales, completed)
     stages.counted = "orders looked at in the database"
     try stages.run(
       counted: { try narrowed.totals(sales, on: stores.rows.sales) }, repeated: { narrowed.repeated })
-  }
-
-  func criticalReread(
-    _ stores: AuditStores, _ scope: BlockingScope, _ sales: SalesRows, _ completed: AuditPlan
-  ) -> CriticalOrdersReread? {
-    switch reach ?? stores.reach {
-    case .everyConnection, .oneConnection: nil
-    case .oneStatement: CriticalOrdersReread(settings, scope, sales, rules: completed.rules, own: stores.rows)
-    }
   }
 
   private func write(
@@ -340,6 +327,7 @@ package struct Audit {
     var summary = summary(
       collector, owedBehindCriticals: owedBehindCriticals, findings: findings, history: history, unswept: unswept,
       coverage: coverage)
+    summary.hasOneSnapshot = plan.hasOneSnapshot && reading.counts?.hasOneSnapshot ?? true
     summary.adjustments = adjusted.adjustments
     summary.dayLines = adjusted.days
     summary.changes = try changes.write(to: collector)

@@ -35,8 +35,6 @@ final class AuditCollector {
   static let notAsked = "not_asked"
   private(set) var unknownFrom: Instant?
   private(set) var lookupImpossible: [String: Int] = [:]
-  /// Counts of the recheck of critical orders; nil if one snapshot spans the shop's store.
-  private(set) var rereadFigures: CriticalOrdersReread.Reading.Figures?
   private(set) var agedCriticals: Set<CheckSubject> = []
   /// Transactions whose customers' histories are wanted: payments without an owner, and double charges.
   private(set) var doubtfulPayments: Set<Identifier> = []
@@ -127,7 +125,6 @@ final class AuditCollector {
     refundedRenewals.merge(next.refundedRenewals) { $0 + $1 }
     servedSubscriptions.formUnion(next.servedSubscriptions)
     if let theirs = next.unknownFrom { note(unknownFrom: theirs) }
-    if let figures = next.rereadFigures { note(figures) }
     try next.waiting?.passOrders(made: { try report?.write(madeOrder: $0) }) { try list($0) }
   }
 
@@ -168,12 +165,6 @@ final class AuditCollector {
     }
     for subscription in servedSubscriptions { try writer.write(.servedSubscription, subscription) { _ in } }
     for subject in agedCriticals { try writer.write(.agedCritical, subject.id) { subject.write(to: &$0) } }
-    if let figures = rereadFigures {
-      try writer.write(.rereadFigures, nil) {
-        $0.put(Int64(figures.orders))
-        $0.put(Int64(figures.changed))
-      }
-    }
     let (totals, paymentTimes, receiptsBefore, movedReceipts) = (totals, paymentTimes, receiptsBefore, movedReceipts)
     try writer.write(.totals, nil) { record in
       record.put(Int64(totals.ordersRead))
@@ -250,8 +241,6 @@ final class AuditCollector {
     case .refundedRenewal: refundedRenewals[id, default: []].append(try Finding(from: &reader))
     case .servedSubscription: servedSubscriptions.insert(id)
     case .agedCritical: agedCriticals.insert(try CheckSubject(from: &reader))
-    case .rereadFigures:
-      note(CriticalOrdersReread.Reading.Figures(orders: Int(try reader.int()), changed: Int(try reader.int())))
     case .totals:
       let read = Int(try reader.int())
       let orders = try reader.list { (reader) throws(RecordReader.Mismatch) in Int(try reader.int()) }
@@ -300,8 +289,7 @@ final class AuditCollector {
       let orders = Int(try reader.int())
       days.join(DayTotals.Sum(orders: orders, minorUnits: try reader.int128()), of: bucket, dayAt: day)
     case .salesTotal, .proof, .reference, .group, .orderTransaction, .contested, .contestedOrder, .linkQuestion,
-      .linkableOrder, .openPerson,
-      .matched, .purchase, .boughtTwice, .delivery, .repeatedDelivery, .looked, .ownedPeriod:
+      .linkableOrder, .openPerson, .matched, .purchase, .boughtTwice, .delivery, .repeatedDelivery, .ownedPeriod:
       throw RecordReader.Mismatch()
     }
   }
@@ -461,12 +449,6 @@ final class AuditCollector {
     finding.write(to: &record)
     record.put(explanation) { $1.put($0) }
     try findings.add(key: finding.digest, content: record.content)
-  }
-
-  func note(_ figures: CriticalOrdersReread.Reading.Figures) {
-    let before = rereadFigures ?? CriticalOrdersReread.Reading.Figures()
-    rereadFigures = CriticalOrdersReread.Reading.Figures(
-      orders: before.orders + figures.orders, changed: before.changed + figures.changed)
   }
 
   func note(owner orderId: Identifier, of key: TransactionKey) throws {

@@ -12,6 +12,7 @@ package struct AuditContext {
   var staleAfter: Span
   var refundWindow: Span
   var horizon: Horizon
+  var hasOneSnapshot: Bool
   var days: [DayTotals.Day]
   var openCriticals: Set<Identifier>
   /// Fingerprints of purchases that more than one transaction is of, and of subscriptions with a refunded renewal.
@@ -24,6 +25,7 @@ package struct AuditContext {
     rules = plan.rules
     (period, staleAfter, refundWindow) = (plan.period, plan.staleAfter, plan.refundWindow)
     self.horizon = horizon
+    hasOneSnapshot = plan.hasOneSnapshot
     self.days = days
     self.openCriticals = openCriticals
     self.sharedPurchases = sharedPurchases
@@ -93,6 +95,7 @@ extension AuditContext {
     record.put(period.end.microseconds)
     record.put(horizon.clock.microseconds)
     record.put(horizon.isPastAudit)
+    record.put(hasOneSnapshot)
     record.put(days) {
       $1.put($0.name)
       $1.put($0.start.microseconds)
@@ -134,6 +137,7 @@ extension AuditContext {
     period = Period(since: since, until: until, start: try record.instant(), end: try record.instant())
     horizon = Horizon(asOf: asOf, clock: try record.instant(), isPastAudit: try record.flag())
     (rules.readAt, rules.isPastAudit) = (horizon.clock, horizon.isPastAudit)
+    hasOneSnapshot = try record.flag()
     days = try record.list { (record) throws(RecordReader.Mismatch) in
       DayTotals.Day(name: try record.text(), start: try record.instant(), end: try record.instant())
     }

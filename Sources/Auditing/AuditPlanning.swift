@@ -52,48 +52,15 @@ package struct AuditPlanning: Encodable {
   var totals: Totals
   var counts: Counts
   var hasCatalogue: Bool
-  /// True if no snapshot spans the shop's store. Orders behind critical findings are then read and judged again.
-  var looksAgain: Bool
+  /// False if no snapshot spans the shop's store.
+  var hasOneSnapshot: Bool
   /// The encoded `AuditContext`, base64 in JSON.
   var context: Data
 }
 
-/// Answers questions of the process that reads the parts, while the plan's snapshots are open.
-package struct AuditQuestions {
-  static let end: UInt8 = 0
-
-  let look: CriticalOrdersReread?
-  let directory: String
-
-  /// Answers questions from standard input until it ends.
-  package func answer() throws {
-    try answer(
-      FrameStream(descriptor: STDIN_FILENO, isWritten: false, name: "standard input"),
-      to: FrameStream(descriptor: STDOUT_FILENO, isWritten: true, name: "standard output"))
-  }
-
-  /// Takes the findings of a first judging and writes the orders behind the critical ones, read again.
-  func answer(_ input: FrameStream, to output: FrameStream) throws {
-    var findings = SpillSorter(directory: directory)
-    while let frame = try input.next() {
-      if frame.tag == Self.end {
-        try look?.take([findings], into: AuditFrameWriter(output).outlet(.looked))
-        try output.write(tag: Self.end, key: [], content: [])
-        try output.flush()
-        findings = SpillSorter(directory: directory)
-        continue
-      }
-      guard frame.tag == AuditFrame.finding.rawValue else {
-        throw Frame.Failure(description: "standard input holds a frame of tag \(frame.tag), which is not a finding")
-      }
-      try findings.add(key: frame.key, content: frame.content)
-    }
-  }
-}
-
 extension Audit {
   /// Plans an audit in parts and keeps its snapshots open until `body` returns. `body` receives one line of JSON.
-  package func plan(_ scope: BlockingScope, parts: Int, _ body: (Data, AuditQuestions) throws -> Void) throws {
+  package func plan(_ scope: BlockingScope, parts: Int, _ body: (Data) throws -> Void) throws {
     let stores = try AuditStores(settings, scope)
     let horizon = try Horizon(of: plan, on: stores.rows.sales)
     let sales = try SalesRows(settings, horizon: horizon).ordered(on: stores.rows.sales)
@@ -115,7 +82,6 @@ extension Audit {
     func hexadecimal(_ cuts: Cuts) -> [String] {
       cuts.places.map { $0.bytes.map { String(format: "%02x", $0) }.joined() }
     }
-    let look = criticalReread(stores, scope, sales, completed)
     let planning = AuditPlanning(
       relations: relations,
       cuts: [
@@ -135,7 +101,7 @@ extension Audit {
           "deliveries": try Audit.counted(
             "deliveries", by: "delivered_at", sales, since: completed.rules.lookbackStart),
         ]),
-      hasCatalogue: completed.rules.catalogue != nil, looksAgain: look != nil,
+      hasCatalogue: completed.rules.catalogue != nil, hasOneSnapshot: plan.hasOneSnapshot,
       context: AuditContext(
         completed, horizon, days: ReportedDays.days(plan, in: settings.timeZone),
         openCriticals: try CriticalEvidence.open(before: plan.asOf, on: stores.rows.own),
@@ -143,7 +109,7 @@ extension Audit {
       ).encoded)
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-    try body(try encoder.encode(planning), AuditQuestions(look: look, directory: NSTemporaryDirectory()))
+    try body(try encoder.encode(planning))
   }
 }
 

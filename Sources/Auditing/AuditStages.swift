@@ -12,8 +12,6 @@ struct AuditStages {
   let partition: AuditPartition
   let contestBatchSize: Int
   let temporaryDirectory: String
-  /// Rechecks critical findings; nil if one snapshot spans the shop's store.
-  var criticalReread: CriticalOrdersReread?
   var counted = "orders in the database"
 
   private var plan: AuditPlan { readers[0].plan }
@@ -26,7 +24,6 @@ struct AuditStages {
     for reader in readers.dropFirst() { try readers[0].collector.joinReceipts(reader.collector) }
     let proofsByOrder = try proofs.gathered()
 
-    let before = try criticalReread.map { _ in try counted() }
     let references = exchange(from: partition.orders, to: partition.transactions)
     let readings = try inParallel(partition.orders.count) {
       try readers[$0].readOrders(proofs: proofsByOrder[$0], into: references.outlet($0))
@@ -37,12 +34,7 @@ struct AuditStages {
       totals.join(reading.totals)
       withoutReceipt.formUnion(reading.tokens)
     }
-    var control = totals.control(against: try before ?? counted(), of: self.counted)
-    // Counting and reading are two instants here, and orders may arrive in between.
-    if before != nil, control.contains(where: { !$0.isBalanced }) {
-      control = totals.control(against: try counted(), of: self.counted)
-    }
-    readers[0].collector.control = control
+    readers[0].collector.control = totals.control(against: try counted(), of: self.counted)
     let referencesById = try references.gathered()
 
     let transactionsByOrder = exchange(from: partition.transactions, to: partition.orders)
@@ -75,18 +67,9 @@ struct AuditStages {
       }
     }
     let marks = try repeated()
-    func judge(_ part: Int, with reader: AuditPass, again: SpillSorter?) throws {
-      try reader.judge(orders(of: part), matched[part], repeated: marks, boughtTwice, open: open, again: again)
+    _ = try inParallel(partition.orders.count) {
+      try readers[$0].judge(orders(of: $0), matched[$0], repeated: marks, boughtTwice, open: open)
     }
-    let again = try criticalReread.map { look in
-      // Critical findings are known only after judging, so orders are judged twice.
-      let rehearsals = try readers.map { try $0.rehearsal() }
-      _ = try inParallel(partition.orders.count) { try judge($0, with: rehearsals[$0], again: nil) }
-      let looked = exchange(from: .none, to: partition.orders)
-      try look.take(rehearsals.map(\.collector.findings), into: looked.outlet(0))
-      return try looked.gathered()
-    }
-    _ = try inParallel(partition.orders.count) { try judge($0, with: readers[$0], again: again?[$0]) }
     for reader in readers.dropFirst() { try readers[0].collector.join(reader.collector) }
   }
 

@@ -55,7 +55,6 @@ struct AuditStores {
   private let ownSnapshot: String
   /// nil if a snapshot of the shop's store cannot be shared.
   private let salesSnapshot: String?
-  let reach: SnapshotScope
   let rows: StoreRows
 
   init(_ settings: Settings, _ scope: BlockingScope) throws {
@@ -72,19 +71,17 @@ struct AuditStores {
     let sales = try SalesStore.connect(settings, scope, applicationName: "night-audit")
     try Self.tune(sales)
     try sales.begin(.snapshot)
-    var reach = try SnapshotScope(of: settings.salesSchema, on: sales)
     var shared: String?
-    switch reach {
+    switch try SnapshotScope(of: settings.salesSchema, on: sales) {
     case .oneConnection: break
-    case .everyConnection, .oneStatement:
+    case .everyConnection, .noConnection:
       do { shared = try Self.export(sales) } catch {
         if scope.isCancelled { throw error }
         sales.rollback()
         try sales.begin(.snapshot)
-        if reach == .everyConnection { reach = .oneConnection }
       }
     }
-    (self.reach, salesSnapshot) = (reach, shared)
+    salesSnapshot = shared
     (self.settings, self.scope) = (settings, scope)
     rows = StoreRows(AuditConnections(sales: sales, own: own, secondaryOwnConnection: beside))
   }

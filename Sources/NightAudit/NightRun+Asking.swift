@@ -142,7 +142,7 @@ extension NightRun {
     var settings = settings
     if request.isAccepted { settings.holdShare = .whole }
     return try await CheckQueue.open(
-      settings: settings, asOf: request.asOf, isPastAudit: isPastAudit(request.asOf), selection: request.selection,
+      settings: settings, asOf: request.asOf, isPastAudit: isPastAudit(request), selection: request.selection,
       isTaking: isTaking, logger: logger, connect: connect, connectSales: connectSales)
   }
 }

@@ -11,16 +11,27 @@ import SalesStore
 import Settings
 
 extension NightRun {
-  /// True if the as-of was past when the run began, so that later rows are not read.
+  /// True if the as-of was past when the run began, so that later rows are not read. Without one snapshot it always is,
+  /// because rows arrive while others are read.
   ///
   /// Re-check and audit use the same answer, however long Apple is asked.
-  func isPastAudit(_ asOf: Instant) -> Bool { asOf < startedAt - settings.clockSkew }
+  func isPastAudit(_ request: NightRequest) -> Bool {
+    !request.hasOneSnapshot || request.asOf < startedAt - settings.clockSkew
+  }
 
-  /// Ends the run early if the shop's relations break the contract: `SalesContractError`, `PostgresError`.
-  func requireSales() async throws {
-    let settings = settings
-    try await withBlockingThread { scope in
-      _ = try SalesStore.connect(settings, scope, applicationName: "night-audit")
+  /// Returns the request with the as-of of the shop's store, which is earlier if no snapshot spans the store.
+  ///
+  /// Ends the run early if the shop's relations break the contract: `SalesContractError`, `PostgresError`,
+  /// `LateAsOfError`.
+  func requireSales(_ request: NightRequest) async throws -> NightRequest {
+    let (settings, startedAt) = (settings, startedAt)
+    return try await withBlockingThread { scope in
+      let sales = try SalesStore.connect(settings, scope, applicationName: "night-audit")
+      switch try SnapshotScope(of: settings.salesSchema, on: sales) {
+      case .everyConnection, .oneConnection:
+        return request.hasOneSnapshot ? request : try request.withoutOneSnapshot(startedAt: startedAt)
+      case .noConnection: return try request.withoutOneSnapshot(startedAt: startedAt)
+      }
     }
   }
 
@@ -33,7 +44,7 @@ extension NightRun {
     plan.readers = request.readers
     plan.parts = request.parts
     plan.isRehearsal = request.isRehearsal
-    plan.isPastAudit = isPastAudit(request.asOf)
+    (plan.isPastAudit, plan.hasOneSnapshot) = (isPastAudit(request), request.hasOneSnapshot)
     return plan
   }
 

@@ -45,11 +45,9 @@ package struct NightRun: Sendable {
   // MARK: - Commands
 
   package func run(_ request: NightRequest) async throws -> NightOutcome {
-    let plan = try plan(request)
-    let record = record(request, plan, runId: runId)
-    let watch = NightMonitor(settings: settings, logger: logger, record: record, stop: stop)
+    var watch = try watch(request)
     do {
-      return try await run(request, plan, record, watch)
+      return try await run(request, &watch)
     } catch {
       let status = NightRun.status(error)
       if !((error as? any RunEndingError)?.isUsageMistake ?? false) {
@@ -59,24 +57,29 @@ package struct NightRun: Sendable {
     }
   }
 
+  private func watch(_ request: NightRequest) throws -> NightMonitor {
+    NightMonitor(
+      settings: settings, logger: logger, record: record(request, try plan(request), runId: runId), stop: stop)
+  }
+
   private static func status(_ error: any Error) -> Int32 {
     (error as? StopSignal.Stopped)?.reason.rawValue ?? ExitStatus(for: error).rawValue
   }
 
-  private func run(
-    _ request: NightRequest, _ plan: AuditPlan, _ planned: RunRecord, _ watch: NightMonitor
-  ) async throws -> NightOutcome {
+  private func run(_ requested: NightRequest, _ watch: inout NightMonitor) async throws -> NightOutcome {
     let began = ContinuousClock.now
     var stages = StageClock()
-    if let out = request.out { try ReportFolder.requireUnreserved(out, reports: settings.reportDirectory) }
+    if let out = requested.out { try ReportFolder.requireUnreserved(out, reports: settings.reportDirectory) }
     let sender = try ReportSender(settings.deliver, link: settings.reportLink, stop: stop)
-    let deadline = deadline(request)
-    let channels = try openChannels(asOf: request.asOf, until: deadline)
+    let deadline = deadline(requested)
+    let channels = try openChannels(asOf: requested.asOf, until: deadline)
     defer { channels.close() }
     let session = try await connect()
     try await session.withConnection { try Migrator.requireCurrent($0) }
-    let late = try await clocks(session).requireNotFuture(request.asOf, skew: settings.clockSkew)
-    try await requireSales()
+    let late = try await clocks(session).requireNotFuture(requested.asOf, skew: settings.clockSkew)
+    let request = try await requireSales(requested)
+    watch = try self.watch(request)
+    var plan = try plan(request)
     let lock = try await RunLock.acquire(session)
     try await maintainPartitions(session, asOf: request.asOf)
     let waiting = try await PublicationSettlement(logger: logger).settle(session)
@@ -86,7 +89,7 @@ package struct NightRun: Sendable {
     let known = try await knownRuns(session, adoptingFrom: request.isAdopting ? destination : nil)
     // Checked before Apple is asked, because a night without a place for its report need not begin.
     do { try ReportFolder.check(destination, asOf: request.asOf, known: known) } catch { throw late ?? error }
-    var record = planned
+    var record = watch.record
     record.lock = lock
     record.trail = try await record.begin(session)
     await watch.began()
@@ -96,7 +99,6 @@ package struct NightRun: Sendable {
       let supplement = await tieOutOfNight(request)
       if let reason = stop.stopped { throw StopSignal.Stopped(reason: reason) }
       stages.end("recheck")
-      var plan = plan
       // By a clock that is behind, the newest orders would be in the future.
       if late == nil { plan.mappingProblems = try await mappingProblems(plan, isAccepted: record.isAccepted) }
       let audited = try await audited(
@@ -188,9 +190,9 @@ package struct NightRun: Sendable {
 
   /// Plans an audit in parts, and keeps its snapshots open until `body` returns.
   package func planParts(
-    _ request: NightRequest, parts: Int, _ body: @escaping @Sendable (Data, AuditQuestions) throws -> Void
+    _ requested: NightRequest, parts: Int, _ body: @escaping @Sendable (Data) throws -> Void
   ) async throws {
-    try await requireSales()
+    let request = try await requireSales(requested)
     try await audit(try plan(request), faults: [:], nil) { audit, scope in try audit.plan(scope, parts: parts, body) }
   }
 
@@ -217,13 +219,13 @@ package struct NightRun: Sendable {
   }
 
   /// Asks Apple and audits nothing. Several re-checks may share a database.
-  package func recheck(_ request: NightRequest) async throws -> RecheckSummary {
-    let deadline = deadline(request)
-    let channels = try openChannels(asOf: request.asOf, until: deadline)
+  package func recheck(_ requested: NightRequest) async throws -> RecheckSummary {
+    let deadline = deadline(requested)
+    let channels = try openChannels(asOf: requested.asOf, until: deadline)
     defer { channels.close() }
     try await withSession { _ in }
-    if let late = try await requireNotFuture(request.asOf) { throw late }
-    try await requireSales()
+    if let late = try await requireNotFuture(requested.asOf) { throw late }
+    let request = try await requireSales(requested)
     let summary = try await recheck(request, channels, runId: runId, deadline: deadline)
     if let reason = stop.stopped { throw StopSignal.Stopped(reason: reason) }
     return summary
@@ -248,8 +250,8 @@ package struct NightRun: Sendable {
   }
 
   /// Audits from what is stored. Writes nothing to the database, and files only to `--out`.
-  package func reconcile(_ request: NightRequest) async throws -> NightOutcome {
-    try await requireSales()
+  package func reconcile(_ requested: NightRequest) async throws -> NightOutcome {
+    let request = try await requireSales(requested)
     var plan = try plan(request)
     let late = try await requireNotFuture(request.asOf)
     if request.isRehearsal, late == nil {

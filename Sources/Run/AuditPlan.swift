@@ -9,6 +9,8 @@ package struct AuditPlan: Sendable {
   package var refundWindow: Span
   /// True if the as-of was past when the run began, so that later rows are not read.
   package var isPastAudit = false
+  /// False if no snapshot spans the shop's store. The report then says why it describes an earlier instant.
+  package var hasOneSnapshot = true
 
   /// The number of parts read concurrently; nil: chosen by size. The output does not depend on it.
   package var readers: Int?

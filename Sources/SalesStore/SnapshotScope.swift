@@ -5,10 +5,11 @@ import Run
 package enum SnapshotScope: Hashable, Sendable {
   /// The snapshot can be exported to other connections.
   case everyConnection
-  /// Each connection has its own snapshot of foreign tables (PostgreSQL documentation, "postgres_fdw").
+  /// Each connection has its own snapshot of a foreign server (PostgreSQL documentation, "postgres_fdw").
   case oneConnection
-  /// A Citus coordinator, whose workers take a new snapshot for each statement and shard.
-  case oneStatement
+  /// No snapshot spans the rows: they are in several databases, each with a snapshot of its own, or behind a Citus
+  /// coordinator, whose workers take a new snapshot for each statement and shard.
+  case noConnection
 
   package init(of schema: String, on connection: borrowing BlockingConnection) throws(PostgresError) {
     let isCluster = try connection.execute("SELECT to_regclass('pg_catalog.pg_dist_partition') IS NOT NULL")
@@ -17,24 +18,29 @@ package enum SnapshotScope: Hashable, Sendable {
         Self.used + "SELECT EXISTS (SELECT 1 FROM pg_dist_partition p JOIN used u ON u.oid = p.logicalrelid)",
         [.text(schema)])
       if try distributed.single().bool(0) {
-        self = .oneStatement
+        self = .noConnection
         return
       }
     }
-    let foreign = try connection.execute(
-      Self.used + "SELECT EXISTS (SELECT 1 FROM pg_foreign_table f JOIN used u ON u.oid = f.ftrelid)", [.text(schema)])
-    self = try foreign.single().bool(0) ? .oneConnection : .everyConnection
+    let databases = try connection.execute(
+      Self.used + """
+        SELECT count(DISTINCT f.ftserver), count(*) FILTER (WHERE c.relkind IN ('r', 'm'))
+        FROM used u JOIN pg_class c USING (oid) LEFT JOIN pg_foreign_table f ON f.ftrelid = c.oid
+        """, [.text(schema)]
+    ).single()
+    let (foreign, hasOwnRows) = (try databases.int64(0), try databases.int64(1) > 0)
+    self = foreign == 0 ? .everyConnection : foreign == 1 && !hasOwnRows ? .oneConnection : .noConnection
   }
 
-  /// The three relations and all their underlying relations.
+  /// The three relations and all their underlying relations. A materialized view has rows of its own.
   private static let used = """
     WITH RECURSIVE used(oid) AS (
       SELECT c.oid FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
       WHERE n.nspname = $1 AND c.relname IN ('orders', 'receipts', 'deliveries')
       UNION
       SELECT next.oid FROM used u CROSS JOIN LATERAL (
-        SELECT d.refobjid FROM pg_rewrite r JOIN pg_depend d ON d.objid = r.oid
-        WHERE r.ev_class = u.oid AND d.classid = 'pg_rewrite'::regclass AND d.refclassid = 'pg_class'::regclass
+        SELECT d.refobjid FROM pg_rewrite r JOIN pg_class v ON v.oid = r.ev_class JOIN pg_depend d ON d.objid = r.oid
+        WHERE r.ev_class = u.oid AND v.relkind = 'v' AND d.classid = 'pg_rewrite'::regclass AND d.refclassid = 'pg_class'::regclass
         UNION ALL
         SELECT i.inhrelid FROM pg_inherits i WHERE i.inhparent = u.oid) AS next(oid)
     )

@@ -30,7 +30,7 @@ package struct TieOutRun: Sendable {
   let settings: Settings
   let account: ConnectAccount?
   let zone: ReportZone
-  let asOf: Instant
+  package var asOf: Instant
   let logger: Logger
   let isStopped: @Sendable () -> Bool
 

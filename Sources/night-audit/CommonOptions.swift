@@ -161,7 +161,7 @@ struct AuditOptions: ParsableArguments {
   }
 
   func request(_ settings: Settings, command: String) throws -> NightRequest {
-    var request = NightRequest(asOf: asOf ?? .now)
+    var request = NightRequest(asOf: asOf)
     request.command = command
     request.isAccepted = accept
     let zone = settings.timeZone

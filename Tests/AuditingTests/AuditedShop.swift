@@ -29,24 +29,22 @@ extension CrowdedShop {
     try files.reduce(into: [:]) { $0[$1] = try withoutHistory(try bytes(folder, $1)) }
   }
 
-  /// - Parameter reach: the assumed scope of a snapshot of the shop's store.
   static func outcome(
-    _ settings: Settings, _ asOf: Instant, _ folder: String, reach: SnapshotScope? = nil, pieces: String? = nil
+    _ settings: Settings, _ asOf: Instant, _ folder: String, hasOneSnapshot: Bool = true, pieces: String? = nil
   ) async throws -> AuditOutcome {
     var plan = try PartsTests.plan(settings)
     plan.rules = settings.rules(asOf: asOf)
-    plan.parts = pieces
+    (plan.parts, plan.hasOneSnapshot) = (pieces, hasOneSnapshot)
     let record = RunRecord(
       runId: UUID().uuidString.lowercased(), command: "run", asOf: asOf, period: plan.period,
       timeZone: settings.timeZoneName, configuration: settings.digest, isNightly: false, host: "here")
     let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit tests")
     try await record.begin(session)
     await session.close()
-    var audit = Audit(
+    let audit = Audit(
       settings: settings, plan: plan, faults: [:], stop: StopSignal(),
       progress: PartsTests.quiet)
-    audit.reach = reach
-    return try await withBlockingThread { [audit] scope in
+    return try await withBlockingThread { scope in
       try audit.report(scope, destination: .exact(folder), saving: record) { _, _ in }
     }
   }

@@ -33,10 +33,8 @@ enum AuditFrame: UInt8, CaseIterable {
   case delivery
   /// The first order of a repeated delivery ID.
   case repeatedDelivery
-  /// An order that was read again with its deliveries, by order ID.
-  case looked
   /// A period of a subscription, with the order that owns it, by original transaction ID.
-  case ownedPeriod
+  case ownedPeriod = 35
 
   // Results, which are joined at the end.
   case orderLine = 64
@@ -54,8 +52,7 @@ enum AuditFrame: UInt8, CaseIterable {
   case day
   case salesTotal
   case lookupImpossible
-  case rereadFigures
-  case productLine
+  case productLine = 80
   /// An open refund request, by the user ID of the person.
   case refundRequest
   /// A refund of a person, by the user ID.

@@ -32,8 +32,6 @@ package struct AuditPart {
     case repeated
     /// Input as for `purchases`, with deliveries; findings `bought_twice`; repeated deliveries.
     case judge
-    /// Input as for `judge`, with orders read again. Runs if the plan says so; `judge` then only yields findings.
-    case judgeAgain = "judge-again"
   }
 
   private let context: AuditContext
@@ -173,16 +171,12 @@ package struct AuditPart {
         try writer.write(.delivery, delivery.deliveryId) { delivery.write(to: &$0) }
       }
     case .repeated: try findRepeated(&writer)
-    case .judge: try judge(again: nil)
-    case .judgeAgain: try judge(again: sorter(.looked))
+    case .judge:
+      try pass.judge(
+        orders(), sorter(.matched), repeated: RepeatedDeliveries(firstOrders), boughtTwice, open: open)
     }
     try pass.collector.write(to: &writer)
     try output.flush()
-  }
-
-  private func judge(again: SpillSorter?) throws {
-    try pass.judge(
-      orders(), sorter(.matched), repeated: RepeatedDeliveries(firstOrders), boughtTwice, open: open, again: again)
   }
 
   private func readOrders(_ writer: inout AuditFrameWriter) throws {

@@ -14,8 +14,6 @@ struct AuditPieces {
     let context: String
     /// The source's totals: the rows of `SalesTotals.query`, in the format of `record_send`.
     let sums: [Data]
-    /// The totals before reading began, if no snapshot spans the source.
-    let sumsBefore: [Data]?
     let counts: Counts
 
     struct Piece: Decodable {
@@ -32,6 +30,8 @@ struct AuditPieces {
     let deliveries: Int
     /// Amounts of all orders that were read.
     var ordered = SalesTotals()
+    /// False if the parts were read from a store, or several, that no snapshot spans.
+    var hasOneSnapshot = true
 
     private enum CodingKeys: CodingKey { case orders, deliveries }
   }
@@ -64,7 +64,6 @@ struct AuditPieces {
     }
     var read = SalesTotals()
     let counted = try totals(of: manifest.sums)
-    let before = try manifest.sumsBefore.map(totals)
     for piece in manifest.pieces {
       let name = piece.name
       try prove(name, piece.sha256)
@@ -78,11 +77,9 @@ struct AuditPieces {
         }
       }
     }
-    // Counting and reading are two instants here, and orders may arrive in between.
-    let control = read.control(against: before ?? counted)
-    collector.control = control.allSatisfy(\.isBalanced) ? control : read.control(against: counted)
+    collector.control = read.control(against: counted)
     var counts = manifest.counts
-    counts.ordered = counted
+    (counts.ordered, counts.hasOneSnapshot) = (counted, context.hasOneSnapshot)
     return counts
   }
 

@@ -6,17 +6,16 @@ import SalesStore
 import Streams
 
 extension AuditPass {
-  /// Judges every order, in the byte order of order IDs. `again` has the orders that were read again.
+  /// Judges every order, in the byte order of order IDs.
   func judge(
     _ orders: consuming GroupReading, _ matched: SpillSorter, repeated: RepeatedDeliveries,
-    _ boughtTwice: [Identifier: Finding], open: PeopleWithOpenReceipts, again: SpillSorter? = nil
+    _ boughtTwice: [Identifier: Finding], open: PeopleWithOpenReceipts
   ) throws {
     let asOf = plan.asOf
     var reading = orders
     var repeated = repeated
     var deliveries = try OrderedStream(rows.read(.deliveries)) { try sales.delivery($0, asOf: asOf) }
     var contestedOrders = try matchedOrders(matched)
-    var criticalReread = try again.map(CriticalOrdersReread.Reading.init)
     var ofOrder: [Delivery] = []
     var first = RecordBytes()
     var count = 0
@@ -30,9 +29,8 @@ extension AuditPass {
       }
       ofOrder.removeAll(keepingCapacity: true)
       let boughtTwice = boughtTwice.isEmpty ? nil : boughtTwice[orderId.id]
-      let isReadAgain = try criticalReread?.isNext(orderId) ?? false
       // Fast path: only the order's own rows affect its judgement.
-      if deliveries.nextKey == orderId, boughtTwice == nil, !isReadAgain, !contestedOrders.isNext(orderId),
+      if deliveries.nextKey == orderId, boughtTwice == nil, !contestedOrders.isNext(orderId),
         let delivery = try sales.plainDelivery(deliveries.front), !repeated.contains(delivery.deliveryId),
         let sale = try settled(reading, delivery, open: open)
       {
@@ -51,12 +49,11 @@ extension AuditPass {
         ofOrder.append(try Delivery(from: &waiting))
       }
       while deliveries.nextKey == orderId, let delivery = try deliveries.next() { ofOrder.append(delivery) }
-      var group = try reading.group()
+      let group = try reading.group()
       if group.isRepeated {
         try report(repeated: group.row)
         continue
       }
-      try criticalReread?.replace(&group, &ofOrder)
       // Sorted because the order of rows with equal IDs must not depend on the server.
       if ofOrder.count > 1 { ofOrder.sort(by: Delivery.precedes) }
       if !repeated.isEmpty { for place in ofOrder.indices { ofOrder[place] = repeated.mark(ofOrder[place]) } }
@@ -64,7 +61,6 @@ extension AuditPass {
       try judge(group, ofOrder, reading.transactions(), matched, boughtTwice, open: open)
     }
     try passDeliveries(before: nil, &deliveries, &repeated)
-    if let figures = criticalReread?.figures { collector.note(figures) }
     // A result left without its order means that the order was judged as if its claims were uncontested.
     if let left = contestedOrders.head { throw GroupReading.RowOrderMismatch(orderId: left.orderId) }
   }

@@ -27,13 +27,6 @@ struct AuditPass {
   /// whatever part. An equal fingerprint of another purchase only takes it the general way.
   var sharedPurchases: Set<UInt64> = []
 
-  /// A copy of this pass whose findings are not reported.
-  func rehearsal() throws -> AuditPass {
-    AuditPass(
-      plan: plan, sales: sales, rows: rows, collector: try AuditCollector(behind: collector),
-      temporaryDirectory: temporaryDirectory, stop: stop, progress: progress, sharedPurchases: sharedPurchases)
-  }
-
   func endIfStopped() throws {
     if let reason = stop.stopped { throw StopSignal.Stopped(reason: reason) }
   }

@@ -11,6 +11,7 @@ extension NightOutcome {
     let summary = self.summary
     var lines = ["Night audit of \(summary.period.days) (\(summary.timeZone))"]
     lines.append(summary.stateLine)
+    if let text = summary.asOfText { lines.append("As of \(asOf.text). \(text)") }
     lines += summary.incompleteReasons.map { "  - \($0)" }
     switch (self.held.isEmpty, isRehearsal) {
     case (true, false): break

@@ -13,12 +13,15 @@ import TieOut
 
 extension NightRun {
   /// Fetches Apple's reports (also monthly ones of `year`) and compares; nil if no tie-out is configured.
-  package func tieOut(asOf: Instant, mayFetch: Bool, year: Int? = nil) async throws -> TieOutOutcome? {
-    guard let run = try tieOutRun(asOf: asOf) else { return nil }
-    if let late = try await requireNotFuture(asOf) { throw late }
-    try await requireSales()
+  package func tieOut(
+    _ requested: NightRequest, mayFetch: Bool, year: Int? = nil
+  ) async throws -> TieOutOutcome? {
+    guard var run = try tieOutRun(asOf: requested.asOf) else { return nil }
+    if let late = try await requireNotFuture(requested.asOf) { throw late }
+    let request = try await requireSales(requested)
+    run.asOf = request.asOf
     let gathered = try await run.gather(mayFetch: mayFetch, year: year)
-    return try await audit(try plan(NightRequest(asOf: asOf)), faults: [:], nil) { audit, scope in
+    return try await audit(try plan(request), faults: [:], nil) { [run] audit, scope in
       try audit.judge(scope) { try run.compare(scope, gathered, $0) }
     }
   }

@@ -50,6 +50,7 @@ struct ReportPage {
       "script": String(decoding: PackageResources.page_js, as: UTF8.self),
       "styleHash": hash(PackageResources.page_css), "scriptHash": hash(PackageResources.page_js),
       "apps": options.apps.joined(separator: " · "), "asOf": clock.text(options.asOf),
+      "asOfTexts": summary.asOfText.map { [$0] } ?? [],
       "bannerClass": summary.state.isFinal ? "complete" : "incomplete", "state": summary.state.heading,
       "stateText": "All control totals balance. \(summary.state.text)", "reasons": summary.incompleteReasons,
       "unusual": summary.unusual.map(\.words),

@@ -48,7 +48,8 @@ struct AboutPage {
     try heading("What was audited, and how")
     try entry("Period", "\(facts.period.days), days of \(facts.timeZone)")
     var clock = LocalClock(timeZone: options.timeZone)
-    try entry("As of", "\(clock.text(options.asOf)): every rule counts from this instant, never from a clock")
+    let reason = facts.asOfText.map { ". \($0)" } ?? ""
+    try entry("As of", "\(clock.text(options.asOf)): every rule counts from this instant, never from a clock\(reason)")
     try entry("Times", "in \(facts.timeZone) on the sheets, as their headers say; in UTC in the CSV files")
     try entry(
       "Amounts",

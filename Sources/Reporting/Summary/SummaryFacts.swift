@@ -36,6 +36,8 @@ package struct SummaryFacts: Sendable {
   var refundRequests = OpenRefundRequests()
   /// The highest refund rates, set by the report's writer.
   var refundRates: (products: [RefundRate], users: [RefundRate]) = ([], [])
+  /// False if no snapshot spans the shop's store.
+  package var hasOneSnapshot = true
   /// The settings of the audit, for readers who have only the workbook.
   package var settings: [SettingText] = []
 
@@ -48,6 +50,14 @@ package struct SummaryFacts: Sendable {
   ) {
     (self.isComplete, self.incompleteReasons, self.period) = (isComplete, incompleteReasons, period)
     (self.timeZone, self.configuration, self.findings, self.history) = (timeZone, configuration, findings, history)
+  }
+
+  /// Why the as-of is earlier than the start of the audit; nil if it need not be.
+  package var asOfText: String? {
+    hasOneSnapshot
+      ? nil
+      : "No snapshot spans the shop's store, so this report describes an instant at least ten minutes before its audit "
+        + "began. Later changes belong to the next report."
   }
 
   package var uncheckedTexts: [String] {

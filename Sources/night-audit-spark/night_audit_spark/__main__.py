@@ -21,7 +21,7 @@ from . import frames, sources
 class Plan:
     """What night-audit says is to be read. It keeps the snapshots of both stores open for as long as it is asked to."""
 
-    def __init__(self, arguments, sales=None):
+    def __init__(self, arguments, sales=None, has_one_snapshot=True):
         """Plans the reading of the configuration's stores, or with `sales`, a connection URI, of another one of the shop's."""
         environment = {**os.environ, **({"NIGHT_AUDIT_DATABASE_SALES_URL": sales} if sales else {})}
         command = [arguments.binary, "audit-part", "--plan", str(arguments.partitions)]
@@ -29,6 +29,8 @@ class Plan:
             value = getattr(arguments, option)
             if value is not None:
                 command += ["--" + option.replace("_", "-"), value]
+        if not has_one_snapshot:
+            command.append("--several-stores")
         self._program = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
         line = self._program.stdout.readline()
         if not line:
@@ -39,22 +41,7 @@ class Plan:
         self.relations = {relation["name"]: relation for relation in said["relations"]}
         self.connections, self.snapshots = said["connections"], said["snapshots"]
         self.totals, self.hidden, self.has_catalogue = said["totals"], said["hidden"], said["hasCatalogue"]
-        self.counts, self.looks_again = said["counts"], said["looksAgain"]
-
-    def look_again(self, findings):
-        """Has the orders behind critical findings read again. Findings come in chunks of frames."""
-        try:
-            self._program.stdin.writelines(findings)
-            frames.write(self._program.stdin, [(b"", frames.END, b"")])
-            self._program.stdin.flush()
-            looked = []
-            for frame in frames.read(self._program.stdout):
-                if frame[1] == frames.END:
-                    return looked
-                looked.append(frame)
-        except (BrokenPipeError, EOFError):
-            pass
-        sys.exit(self._program.wait() or 70)  # The program has printed the reason.
+        self.counts, self.has_one_snapshot = said["counts"], said["hasOneSnapshot"]
 
     def close(self):
         self._program.stdin.close()
@@ -121,7 +108,6 @@ class Job:
             return rows.filter(lambda row: row[1] in tags)
 
         stores = self._stores
-        before = stores.sums() if stores.looks_again is not None else None
         receipts = self._stage("receipts", stores.rows("receipts", "checks", "receiptLinks"), "receipts")
         self._keep_all("receipts", receipts)
         orders = self._stage(
@@ -159,14 +145,8 @@ class Job:
                 paid = of(compared, frames.PURCHASE).collect()
                 twice = of_list(self._once("bought-twice", paid), frames.BOUGHT_TWICE)
         material = groups.union(deliveries).union(self._spark.parallelize(twice))
-        judged = self._stage("judge", material, "orders", opened + repeated)
-        sums = {"sums": stores.sums(), "counts": stores.counts()}
-        if before is not None:
-            sums["sumsBefore"] = before
-            looked = self._spark.parallelize(stores.looks_again.look_again(self._pieces_of(of(judged, frames.FINDING))))
-            judged = self._stage("judge-again", material.union(looked), "orders", opened + repeated)
-        self._keep_all("judge", judged)
-        self._finish(sums)
+        self._keep_all("judge", self._stage("judge", material, "orders", opened + repeated))
+        self._finish()
 
     def _match(self, of, orders, transactions):
         """Matches what is contested, on the driver: its size is that of the contests."""
@@ -179,13 +159,14 @@ class Job:
         self._keep("contests", frames.pieces(outcome))
         return of_list(outcome, frames.ORDER_TRANSACTION) + of_list(outcome, frames.MATCHED)
 
-    def _finish(self, sums):
+    def _finish(self):
         context = os.path.join(self._directory, "context")
         with open(context, "wb") as file:
             file.write(self._plan.context)
         manifest = os.path.join(self._directory, "manifest.json")
         with open(manifest + ".new", "w", encoding="utf-8") as file:
-            said = {"pieces": self._pieces, "context": sha256(context), **sums}
+            said = {"pieces": self._pieces, "context": sha256(context), "sums": self._stores.sums(),
+                    "counts": self._stores.counts()}
             json.dump(said, file, indent=1, sort_keys=True)
         os.replace(manifest + ".new", manifest)
 
@@ -233,11 +214,15 @@ def main():
         "spark.jars", arguments.jdbc_driver).config(
         "spark.sql.session.timeZone", "UTC").config("spark.ui.showConsoleProgress", "false").getOrCreate()
     with contextlib.ExitStack() as open_plans:
-        def planned(sales=None):
-            return open_plans.enter_context(contextlib.closing(Plan(arguments, sales)))
+        def planned(*options):
+            return open_plans.enter_context(contextlib.closing(Plan(arguments, *options)))
 
-        plan = planned()
-        stores = sources.Stores(spark, plan, arguments.sales, planned, arguments.partitions)
+        is_one_place = len(arguments.sales) < 2
+        shops = {place: planned(sources.connection_uri(place), is_one_place)
+                 for place in arguments.sales if os.path.isfile(place)}
+        # No snapshot spans several places, or the workers of a Citus coordinator.
+        plan = planned(None, is_one_place and all(shop.has_one_snapshot for shop in shops.values()))
+        stores = sources.Stores(spark, plan, arguments.sales, shops, arguments.partitions)
         Job(spark, plan, stores, arguments.binary, arguments.parts).run()
     spark.stop()
 

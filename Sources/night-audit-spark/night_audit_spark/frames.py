@@ -11,9 +11,7 @@ PROOF, REFERENCE, GROUP, ORDER_TRANSACTION, CONTESTED, CONTESTED_ORDER = 20, 21,
 LINK_QUESTION, LINKABLE_ORDER, OPEN_PERSON, MATCHED, PURCHASE, BOUGHT_TWICE = 26, 27, 28, 29, 30, 31
 DELIVERY, REPEATED_DELIVERY = 32, 33
 OWNED_PERIOD = 35
-FIRST_PIECE, FINDING = 64, 66
-# Ends a question to the plan, and its answer.
-END = 0
+FIRST_PIECE = 64
 
 # A result of an executor takes about three times its size in the driver's memory.
 CHUNK = 16 << 20

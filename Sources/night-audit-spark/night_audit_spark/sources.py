@@ -17,7 +17,7 @@ class Database:
         host = connection.get("hostaddr") or connection.get("host", "localhost")
         if host.startswith("/"):
             sys.exit("JDBC cannot use Unix sockets: give the host of the store in its connection URI")
-        self._spark, self.plan, self._snapshot, self._is_shop = spark, plan, plan.snapshots.get(store), store == "sales"
+        self._spark, self._plan, self._snapshot, self._is_shop = spark, plan, plan.snapshots.get(store), store == "sales"
         self._url = f"jdbc:postgresql://{host}:{connection.get('port', '5432')}/{connection['dbname']}"
         self._options = {"driver": "org.postgresql.Driver", "user": connection.get("user", ""),
                          "fetchsize": str(fetch_size)}
@@ -36,18 +36,18 @@ class Database:
 
     def rows(self, name):
         """The frames of a relation, one data set for each part of the plan."""
-        relation = self.plan.relations[name]
+        relation = self._plan.relations[name]
         for query in relation["queries"]:
             yield self._query(query).select("key", functions.lit(relation["tag"]).alias("tag"), "row").rdd.map(
                 lambda row: (frames.key(row[0]), row[1], bytes(row[2])))
 
     def sums(self):
         """What the source adds up to: rows of currency, orders and amount."""
-        return [bytes(row[0]) for row in self._query(self.plan.totals["query"]).collect()]
+        return [bytes(row[0]) for row in self._query(self._plan.totals["query"]).collect()]
 
     def count(self, name):
         """How many rows of a relation a night is measured by."""
-        return self._query(self.plan.counts["queries"][name]).head()[0]
+        return self._query(self._plan.counts["queries"][name]).head()[0]
 
 
 class Lake:
@@ -99,33 +99,28 @@ class Lake:
         return table.where(functions.unix_micros(table[relation["date"]].cast("timestamp")) >= self._plan.counts["since"]).count()
 
 
+def connection_uri(path):
+    """The connection URI in a file."""
+    with open(path, encoding="utf-8") as file:
+        uri = file.read().strip()
+    # An empty URI would plan for the configured store.
+    if not uri:
+        sys.exit(f"{path} is empty: it must contain a connection URI, such as postgresql://reader@db.example.com:5432/shop")
+    return uri
+
+
 class Stores:
-    """Our own store, and the sources of the shop's relations, each in one snapshot."""
+    """Our own store, and the sources of the shop's relations, each database in one snapshot."""
 
     _KEYS_FOR_A_CUT = 50
 
-    def __init__(self, spark, plan, sales, planned, partitions):
-        """`planned` plans the reading of a database by its connection URI, which has its contract examined first."""
+    def __init__(self, spark, plan, sales, shops, partitions):
+        """`sales` has the places of the shop's relations, and `shops` the plans of those that are databases."""
         self._plan, self._own = plan, Database(spark, plan, "own")
-        self._sales = [self._source(spark, plan, place, planned) for place in sales] or [Database(spark, plan, "sales")]
+        self._sales = [
+            Database(spark, shops[place], "sales") if place in shops else Lake(spark, place, plan) for place in sales
+        ] or [Database(spark, plan, "sales")]
         self._context, self._cuts = spark.sparkContext, partitions - 1 if sales else 0
-        # Without a shared snapshot, the plan rereads orders before findings are reported.
-        torn = [source.plan for source in self._sales if isinstance(source, Database) and source.plan.looks_again]
-        if torn and len(self._sales) > 1:
-            sys.exit("one of several --sales is a Citus coordinator, whose workers share no snapshot: orders with critical "
-                     "findings are read again from one source only, so give this --sales alone")
-        self.looks_again = torn[0] if torn else None
-
-    @staticmethod
-    def _source(spark, plan, place, planned):
-        if not os.path.isfile(place):
-            return Lake(spark, place, plan)
-        with open(place, encoding="utf-8") as file:
-            uri = file.read().strip()
-        # An empty URI would plan for the configured store.
-        if not uri:
-            sys.exit(f"{place} is empty: it must contain a connection URI, such as postgresql://reader@db.example.com:5432/shop")
-        return Database(spark, planned(uri), "sales")
 
     def rows(self, *names):
         """The frames of some relations."""

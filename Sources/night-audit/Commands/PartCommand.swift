@@ -13,9 +13,8 @@ struct AuditPartCommand: AsyncParsableCommand {
     abstract: "Audit one part of the orders, for programs that distribute a night over many hosts.",
     discussion: """
       With --plan it prints the queries for the rows of every part, and keeps its snapshots open until standard input ends. It \
-      needs the configuration. Orders of findings on standard input are read again. With --stage it reads \
-      frames from standard input, in the order of their keys, and writes frames to standard output. It needs neither \
-      configuration nor database. The page Spark describes stages and frames.
+      needs the configuration. With --stage it reads frames from standard input, in the order of their keys, and writes frames \
+      to standard output. It needs neither configuration nor database. The page Spark describes stages and frames.
 
       Examples:
         night-audit audit-part --plan 64 --as-of 2026-11-20T03:00:00Z
@@ -35,6 +34,8 @@ struct AuditPartCommand: AsyncParsableCommand {
 
   @Option(help: ArgumentHelp("With --plan: as for run.", valueName: "instant"), transform: OptionValue.instant)
   var asOf: Instant?
+
+  @Flag(help: "With --plan: the orders lie in several stores, which no snapshot spans.") var severalStores = false
 
   @Option(help: ArgumentHelp("With --plan: first day of the period.", valueName: "day")) var since: String?
   @Option(help: ArgumentHelp("With --plan: last day of the period, included.", valueName: "day")) var until: String?
@@ -66,12 +67,13 @@ struct AuditPartCommand: AsyncParsableCommand {
       try await common.listening { settings, night in
         var request = NightRequest(asOf: asOf)
         request.isOneNight = false
+        request.hasOneSnapshot = !severalStores
         request.period = try Period(since: since, until: until, in: settings.timeZone)
-        try await night.planParts(request, parts: plan) { line, questions in
+        try await night.planParts(request, parts: plan) { line in
           print(String(decoding: line, as: UTF8.self))
           fflush(nil)
           // Keeps the snapshots open until standard input ends.
-          try questions.answer()
+          while readLine() != nil {}
         }
         return .complete
       }

@@ -38,13 +38,13 @@ struct TieOutCommand: AsyncParsableCommand {
 
   func run() async throws {
     try await common.listening { settings, night in
-      let instant = asOf ?? .now
-      guard let outcome = try await night.tieOut(asOf: instant, mayFetch: !offline, year: year) else {
+      let request = NightRequest(asOf: asOf)
+      guard let outcome = try await night.tieOut(request, mayFetch: !offline, year: year) else {
         throw ConfigurationError(
           key: "appStoreConnect.privateKeyFile",
           problem: "neither a key nor tieOut.folder is set: there is nothing to compare with")
       }
-      let gross = year == nil ? nil : try await night.gross(year: year ?? 0, asOf: instant)
+      let gross = year == nil ? nil : try await night.gross(year: year ?? 0, asOf: request.asOf)
       let text = TieOutText(outcome, gross: gross, year: year)
       try common.show(text.document, common.quiet && text.exitStatus == .complete ? nil : text.table)
       return text.exitStatus

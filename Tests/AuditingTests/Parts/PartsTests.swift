@@ -28,13 +28,12 @@ import Testing
 
   static func report(
     _ settings: Settings, _ folder: String, readers: Int? = nil, partition: AuditPartition? = nil,
-    pieces: String? = nil,
-    reach: SnapshotScope? = nil
+    pieces: String? = nil
   ) async throws -> [String: Data] {
     var plan = try plan(settings)
     (plan.readers, plan.parts) = (readers, pieces)
     var audit = Audit(settings: settings, plan: plan, faults: [:], stop: StopSignal(), progress: quiet)
-    (audit.partition, audit.reach) = (partition, reach)
+    audit.partition = partition
     let complete = audit
     _ = try await withBlockingThread { scope in
       try complete.report(scope, destination: .exact(folder), saving: nil) { _, _ in }

@@ -112,45 +112,20 @@ import Testing
     #expect(!FileManager.default.fileExists(atPath: folder.path("hidden")))
   }
 
-  /// An order changes while a store without a spanning snapshot is read, so old deliveries meet a new total. The audit
-  /// has no critical finding.
-  @Test func criticalOrdersAreRereadWithoutASpanningSnapshot() async throws {
+  @Test func aReportSaysThatNoSnapshotSpansTheShopsStore() async throws {
     let folder = try TemporaryFolder()
-    let shop = CrowdedShop(seed: 9)
-    let settings = try await shop.load(reports: folder.path(""))
-    let whole = try await CrowdedShop.audit(settings, CrowdedShop.asOf, folder.path("whole"))
-    func critical(_ tables: [String: [[String]]]) -> Set<[String]> {
-      Set((tables["findings.csv"] ?? []).filter { $0.contains("paid_not_delivered") })
-    }
-    try await execute(
-      settings.databaseURL,
-      """
-      ALTER SCHEMA sales RENAME TO shop;
-      CREATE SCHEMA sales;
-      CREATE VIEW sales.receipts AS SELECT * FROM shop.receipts;
-      CREATE VIEW sales.orders AS SELECT * FROM shop.orders;
-      CREATE VIEW sales.deliveries AS SELECT * FROM shop.deliveries WHERE current_query() LIKE '%FROM ids%'
-      """)
-    let early = try await CrowdedShop.audit(settings, CrowdedShop.asOf, folder.path("early"))
-    #expect(critical(early).count > critical(whole).count)
-    let outcome = try await CrowdedShop.outcome(
-      settings, CrowdedShop.asOf, folder.path("torn"), reach: .oneStatement)
-    let words = outcome.summary.settings.first { $0.name == "Read again" }?.value ?? ""
-    #expect(words.contains("were judged again"), "\(outcome.summary.settings)")
-    #expect(try critical(CrowdedShop.tables(folder.path("torn"))) == critical(whole))
-
-    try await execute(
-      settings.databaseURL, "CREATE OR REPLACE VIEW sales.deliveries AS SELECT * FROM shop.deliveries")
-    let still = try await CrowdedShop.outcome(
-      settings, CrowdedShop.asOf, folder.path("still"), reach: .oneStatement)
-    #expect(still.summary.settings.contains { $0.name == "Read again" && $0.value.contains("none had changed") })
-    for file in CrowdedShop.files {
-      #expect(
-        try CrowdedShop.bytes(folder.path("still"), file) == CrowdedShop.bytes(folder.path("whole"), file), "\(file)")
-    }
+    var settings = try await CrowdedShop(seed: 9).load(reports: folder.path(""))
+    settings.formats = [.csv, .xlsx]
+    let whole = try await CrowdedShop.outcome(settings, CrowdedShop.asOf, folder.path("whole"))
+    let late = try await CrowdedShop.outcome(
+      settings, CrowdedShop.asOf, folder.path("late"), hasOneSnapshot: false)
+    #expect(whole.summary.asOfText == nil)
+    #expect(late.summary.asOfText?.contains("ten minutes") == true)
+    let page = String(decoding: try CrowdedShop.bytes(folder.path("late"), "report.html"), as: UTF8.self)
+    #expect(page.contains("No snapshot spans the shop"))
   }
 
-  /// Each connection reads foreign tables in its own snapshot, so one reader reads all of them.
+  /// Each connection reads the foreign tables of a server in its own snapshot, so one reader reads all of them.
   @Test func theSnapshotScopeFollowsTheBaseTables() async throws {
     let url = try await PrivatePostgres.shared().createDatabase()
     func reach() async throws -> SnapshotScope {
@@ -178,7 +153,23 @@ import Testing
       CREATE FOREIGN TABLE shop.orders_there PARTITION OF shop.orders FOR VALUES FROM ('2026-01-01') TO ('2026-02-01')
       SERVER elsewhere
       """)
+    #expect(try await reach() == .noConnection, "local and foreign rows")
+    try await execute(url, "DROP TABLE shop.orders_here")
     #expect(try await reach() == .oneConnection)
+    try await execute(
+      url,
+      """
+      CREATE SERVER nowhere FOREIGN DATA WRAPPER postgres_fdw;
+      CREATE FOREIGN TABLE sales.deliveries (id text) SERVER nowhere
+      """)
+    #expect(try await reach() == .noConnection, "two servers")
+    try await execute(
+      url,
+      """
+      DROP VIEW sales.orders; DROP FOREIGN TABLE sales.deliveries;
+      CREATE MATERIALIZED VIEW sales.orders AS SELECT * FROM shop.orders_beneath WITH NO DATA
+      """)
+    #expect(try await reach() == .everyConnection, "a copy of foreign rows")
   }
 
   @Test func oneDeliveryIdOnTwoOrdersCountsForTheFirst() async throws {

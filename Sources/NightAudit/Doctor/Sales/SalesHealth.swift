@@ -75,14 +75,14 @@ struct SalesHealth {
     case .everyConnection: []
     case .oneConnection:
       [.fine("orders, receipts, deliveries (foreign tables; one reader reads them, in one snapshot)")]
-    case .oneStatement:
+    case .noConnection:
       [
         .warning(
-          "orders, receipts, deliveries (Citus)",
+          "orders, receipts, deliveries (Citus, or several databases)",
           """
-          its workers share no snapshot. A row that changes while a night reads is judged by its old or its new state, and orders \
-          with new critical findings are read again first. The coordinator sorts the rows by ID, in temporary files of its \
-          own. For runs of some users or products it receives the IDs of their orders
+          the databases, or the workers, share no snapshot, so a run describes an instant ten minutes before its start. Start \
+          nights at least ten minutes after midnight, or they report the day before. The coordinator of a Citus cluster sorts \
+          the rows by ID, in temporary files of its own. For runs of some users or products it receives the IDs of their orders
           """)
       ]
     }
