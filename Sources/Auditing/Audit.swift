@@ -330,7 +330,7 @@ package struct Audit {
     summary.hasOneSnapshot = plan.hasOneSnapshot && reading.counts?.hasOneSnapshot ?? true
     summary.adjustments = adjusted.adjustments
     summary.dayLines = adjusted.days
-    summary.changes = try changes.write(to: collector)
+    summary.changes = try changes.forEach(collector.write(change:))
     summary.tieOut = supplement?.facts
     (summary.first, summary.decisions) = (first, decisions)
     if !plan.selection.isNarrowing { summary.unusual = UnusualShare.all(collector.totals, since: nightsBefore) }

@@ -99,10 +99,11 @@ final class NightChanges {
     while let row = try NightChanges.next(closedByUrgency) { try put(row, key: row.sortingKey, in: rows) }
   }
 
-  func write(to collector: AuditCollector) throws -> ChangesSummary {
+  /// Passes all rows to `body`, in their order, and returns their summary.
+  func forEach(_ body: (ChangeRow) throws -> Void) throws -> ChangesSummary {
     var summary = ChangesSummary(since: base?.asOf, isSinceCompleteNight: base?.isComplete ?? true)
     while let row = try NightChanges.next(rows) {
-      try collector.write(change: row)
+      try body(row)
       summary.add(row)
     }
     return summary

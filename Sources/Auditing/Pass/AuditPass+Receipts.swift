@@ -136,8 +136,3 @@ extension OrderedStream<ProofLink> {
     if contained.count > 1 { contained.sort() }
   }
 }
-
-extension Optional<Identifier> {
-  /// Bytes that sort as the IDs do, nil last, like NULLs in the streams.
-  var sortingBytes: [UInt8] { map { [0] + $0.bytes } ?? [1] }
-}

@@ -6,7 +6,7 @@ import struct
 import subprocess
 import tempfile
 
-# Tags that carriers of frames need (Sources/Auditing/Parts/AuditFrames.swift).
+# Tags that carriers of frames need (Sources/Auditing/Records/AuditFrames.swift).
 PROOF, REFERENCE, GROUP, ORDER_TRANSACTION, CONTESTED, CONTESTED_ORDER = 20, 21, 22, 23, 24, 25
 LINK_QUESTION, LINKABLE_ORDER, OPEN_PERSON, MATCHED, PURCHASE, BOUGHT_TWICE = 26, 27, 28, 29, 30, 31
 DELIVERY, REPEATED_DELIVERY = 32, 33

@@ -430,7 +430,7 @@ import Testing
     var figures = NightFigures()
     _ = try connection.transaction { try history.compare(collector.findings, on: $0, figures: &figures) { _ in } }
     try changes.explainClosed(on: connection)
-    return (try changes.write(to: collector).counts, figures)
+    return (try changes.forEach(collector.write(change:)).counts, figures)
   }
 
   /// A manual run with the as-of of the last night found one finding first. Another finding was closed at that time.

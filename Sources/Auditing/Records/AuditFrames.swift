@@ -95,6 +95,11 @@ struct AuditFrameWriter: ~Copyable {
   }
 }
 
+extension Optional<Identifier> {
+  /// Bytes that sort as the IDs do, nil last, like NULLs in the streams.
+  var sortingBytes: [UInt8] { map { [0] + $0.bytes } ?? [1] }
+}
+
 extension RecordBytes {
   mutating func put(_ number: Int128) {
     put(Int64(truncatingIfNeeded: number >> 64))
