@@ -70,23 +70,11 @@ struct ExplanationReader: ~Copyable {
 
   /// The order's deliveries. A delivery is a bad row if an earlier row, of any order, has its ID.
   private func deliveries(_ orderId: Identifier) throws -> [Delivery] {
-    let isKnown = try sales.isKnown("d.delivered_at")
-    var own: Set<Identifier> = []
-    var ids = try shop.copyOut(
-      """
-      SELECT d.delivery_id::text FROM \(sales.schema).deliveries d
-      WHERE d.order_id::text COLLATE "C" IN (SELECT id FROM ids) AND \(isKnown)
-      """, ids: [orderId])
-    while try ids.advance() { own.insert(try ids.optionalId(0) ?? "") }
-    var rows: [Delivery] = []
-    let isOfOrder = try SalesRows.equals("d.order_id", orderId.text)
-    var reader = try shop.copyOut(
-      try sales.deliveries(
-        where: #"d.delivery_id::text COLLATE "C" IN (SELECT id FROM ids WHERE id <> '')"#,
-        #"nullif(d.delivery_id::text COLLATE "C", '') IS NULL AND "# + isOfOrder), ids: own)
-    while try reader.advance() { rows.append(try sales.delivery(reader, asOf: rules.asOf)) }
-    var repeated = RepeatedDeliveries(among: rows.map { ($0.deliveryId, $0.orderId) })
-    return rows.filter { $0.orderId == orderId }.map { repeated.mark($0) }
+    var repeated = try RepeatedDeliveries(of: [orderId], sales, shop: shop)
+    var deliveries: [Delivery] = []
+    var rows = try shop.copyOut(try sales.deliveries(where: SalesRows.equals("d.order_id", orderId.text)))
+    while try rows.advance() { deliveries.append(repeated.mark(try sales.delivery(rows, asOf: rules.asOf))) }
+    return deliveries
   }
 
   private func boughtTwice(_ judgement: Judgement) throws -> Finding? {

@@ -45,7 +45,7 @@ struct NarrowedReading {
     )
     .union(Self.ordersWithToken(around, shop: shop, sales, rules: rules))
     deliveries = beginning.deliveries
-    repeated = try Self.repeatedDeliveries(of: orders, and: deliveries, shop: shop, sales)
+    repeated = try RepeatedDeliveries(of: orders, and: deliveries, sales, shop: shop)
     try shop.store(orders, as: Self.storedOrders)
     try shop.store(deliveries, as: Self.storedDeliveries)
     try shop.store(receipts, as: Self.storedReceipts)
@@ -129,23 +129,6 @@ struct NarrowedReading {
     }
     if tokens.isEmpty { return [] }
     return Set(try OrderRow.holding(tokens, shop: shop, sales, rules: rules).map(\.orderId))
-  }
-
-  /// Delivery IDs with several rows, in any order.
-  private static func repeatedDeliveries(
-    of orders: Set<Identifier>, and deliveries: Set<Identifier>, shop: borrowing BlockingConnection, _ sales: SalesRows
-  ) throws -> RepeatedDeliveries {
-    if try sales.forbidsRepeatedDeliveries(shop) { return RepeatedDeliveries(among: []) }
-    var ids = deliveries
-    var own = try shop.copyOut(
-      #"\#(try sales.deliveryIds) AND d.order_id::text COLLATE "C" IN (SELECT id FROM ids)"#, ids: orders)
-    while try own.advance() { ids.insert(try SalesRows.deliveryIds(own).deliveryId) }
-    _ = consume own
-    var rows: [(deliveryId: Identifier, orderId: Identifier?)] = []
-    var all = try shop.copyOut(
-      #"\#(try sales.deliveryIds) AND d.delivery_id::text COLLATE "C" IN (SELECT id FROM ids)"#, ids: ids)
-    while try all.advance() { rows.append(try SalesRows.deliveryIds(all)) }
-    return RepeatedDeliveries(among: rows)
   }
 
   // MARK: - The rows

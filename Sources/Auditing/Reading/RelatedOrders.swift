@@ -184,16 +184,7 @@ struct RelatedOrders {
       if record.expiresDate != nil, let original = record.originalTransactionId { originals.insert(original) }
       if let bundle = record.bundleTransactionId { originals.insert(bundle) }
     }
-    var ids: Set<Identifier> = []
-    if !originals.isEmpty {
-      var stating = try shop.copyOut(
-        """
-        SELECT o.order_id::text FROM \(sales.schema).orders o
-        WHERE \(SalesRows.namedTransaction) IN (SELECT id FROM ids) AND o.order_id IS NOT NULL
-          AND \(try sales.isKnown("o.created_at"))
-        """, ids: originals)
-      while try stating.advance() { ids.insert(try stating.id(0)) }
-    }
+    let ids = try originals.isEmpty ? [] : stating(originals, shop: shop, sales)
     if tokens.isEmpty { return ids }
     let orders = try OrderRow.holding(tokens, shop: shop, sales, rules: rules)
     return ids.union(
@@ -281,14 +272,7 @@ struct RelatedOrders {
     _ transactionIds: Set<Identifier>, shop: borrowing BlockingConnection, own: borrowing BlockingConnection,
     _ sales: SalesRows
   ) throws -> (orders: Set<Identifier>, receipts: Set<Identifier>) {
-    var (orders, receipts): (Set<Identifier>, Set<Identifier>) = ([], [])
-    var named = try shop.copyOut(
-      """
-      SELECT o.order_id::text FROM \(sales.schema).orders o
-      WHERE \(SalesRows.namedTransaction) IN (SELECT id FROM ids) AND o.order_id IS NOT NULL
-        AND \(try sales.isKnown("o.created_at"))
-      """, ids: transactionIds)
-    while try named.advance() { orders.insert(try named.id(0)) }
+    var (orders, receipts) = (try stating(transactionIds, shop: shop, sales), Set<Identifier>())
     var sourceReceipts = try own.copyOut(
       """
       SELECT l.subject_id, w.order_id FROM night_audit.receipt_transactions l
@@ -303,6 +287,14 @@ struct RelatedOrders {
       }
     }
     return (orders, receipts)
+  }
+
+  /// Orders that state one of these transactions.
+  private static func stating(
+    _ transactionIds: Set<Identifier>, shop: borrowing BlockingConnection, _ sales: SalesRows
+  ) throws -> Set<Identifier> {
+    try OrderRow.ids(
+      where: "\(SalesRows.namedTransaction) IN (SELECT id FROM ids)", transactionIds, shop: shop, sales)
   }
 
   init(groups: [OrderGroup], records: [TransactionRecord], withGoods: Set<Identifier> = [], rules: Rules) {

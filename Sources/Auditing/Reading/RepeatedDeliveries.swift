@@ -33,9 +33,25 @@ struct RepeatedDeliveries {
     firstOrders = Self.firstOrders(among: rows)
   }
 
-  init(_ firstOrders: [Identifier: Identifier?]) { self.firstOrders = firstOrders }
+  /// The repeated IDs of some deliveries, and of the deliveries of some orders.
+  init(
+    of orders: Set<Identifier>, and deliveries: Set<Identifier> = [], _ sales: SalesRows,
+    shop: borrowing BlockingConnection
+  ) throws {
+    if try sales.forbidsRepeatedDeliveries(shop) { return }
+    var ids = deliveries
+    var own = try shop.copyOut(
+      #"\#(try sales.deliveryIds) AND d.order_id::text COLLATE "C" IN (SELECT id FROM ids)"#, ids: orders)
+    while try own.advance() { ids.insert(try SalesRows.deliveryIds(own).deliveryId) }
+    _ = consume own
+    var rows: [(deliveryId: Identifier, orderId: Identifier?)] = []
+    var all = try shop.copyOut(
+      #"\#(try sales.deliveryIds) AND d.delivery_id::text COLLATE "C" IN (SELECT id FROM ids)"#, ids: ids)
+    while try all.advance() { rows.append(try SalesRows.deliveryIds(all)) }
+    firstOrders = Self.firstOrders(among: rows)
+  }
 
-  init(among rows: [(deliveryId: Identifier, orderId: Identifier?)]) { firstOrders = Self.firstOrders(among: rows) }
+  init(_ firstOrders: [Identifier: Identifier?]) { self.firstOrders = firstOrders }
 
   /// Rows without an ID repeat none.
   static func firstOrders(

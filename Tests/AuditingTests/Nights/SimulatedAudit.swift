@@ -43,7 +43,7 @@ struct SimulatedAudit {
     let whole = counted
     try AuditStages(
       readers: readers, partition: partition, contestBatchSize: contestBatchSize, temporaryDirectory: folder
-    ).run(counted: { whole }, repeated: { RepeatedDeliveries(among: deliveries) })
+    ).run(counted: { whole }, repeated: { RepeatedDeliveries(RepeatedDeliveries.firstOrders(among: deliveries)) })
     let collector = readers[0].collector
     isBalanced = (collector.control + collector.totals.control).allSatisfy(\.isBalanced)
     agedCriticals = collector.agedCriticals

@@ -176,7 +176,7 @@ import Testing
       return try RepeatedDeliveries(SalesRows(settings), shop: connection, directory: NSTemporaryDirectory()).isEmpty
     }
     #expect(isNone)
-    #expect(RepeatedDeliveries(among: [("", "o1"), ("", "o2"), ("", nil)]).isEmpty)
+    #expect(RepeatedDeliveries.firstOrders(among: [("", "o1"), ("", "o2"), ("", nil)]).isEmpty)
   }
 
   @Test func statisticsDetermineTheCuts() async throws {
