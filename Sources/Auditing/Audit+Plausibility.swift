@@ -41,63 +41,6 @@ extension Audit {
     let problems = precedent == nil ? plan.mappingProblems.map { HoldCause.mapping($0) } : []
     return problems + Plausibility(share: settings.holdShare, precedent: precedent).causes(figures)
   }
-
-  /// True unless the run is narrowed or an earlier run has a later as-of: only then are findings updated.
-  func isNews(_ record: RunRecord, on recording: borrowing BlockingConnection) throws -> Bool {
-    if plan.selection.isNarrowing { return false }
-    let newest = try recording.execute(
-      "SELECT max(as_of) FROM night_audit.findings_met WHERE run_id <> $1::uuid", [.text(record.runId)]
-    ).single().optionalTimestamp(0)
-    return newest.map { $0 <= plan.asOf.microseconds } ?? true
-  }
-
-  /// True for a nightly run with no saved nightly run of a later as-of.
-  func isNewestNight(_ record: RunRecord, on recording: borrowing BlockingConnection) throws -> Bool {
-    guard record.isNightly else { return false }
-    return try recording.execute(
-      """
-      SELECT NOT EXISTS (SELECT FROM night_audit.findings_met m JOIN night_audit.runs r USING (run_id)
-        WHERE r.is_nightly AND m.as_of > $1)
-      """, [.timestamp(plan.asOf.microseconds)]
-    ).single().bool(0)
-  }
-
-  // MARK: - Publishing
-
-  /// Moves the report to the folder of held nights, records only that, and returns the path.
-  func hold(
-    _ folder: ReportFolder, because causes: [HoldCause], _ mark: ReportMark, _ status: ExitStatus,
-    _ record: RunRecord?, on recording: borrowing BlockingConnection?,
-    _ finishing: (ExitStatus, ReportFolder) throws -> Void
-  ) throws -> String {
-    // A run that is not nightly must not replace a held night.
-    let destination: ReportFolder.Destination =
-      record?.isNightly == false
-      ? .heldSeparately(directory: settings.reportDirectory, asOf: plan.asOf.compactText)
-      : .held(directory: settings.reportDirectory, date: plan.period.until)
-    let place = try folder.redirected(to: destination)
-    try finishing(status, place)
-    let content = place.digest ?? ""
-    let path: String
-    switch recording {
-    case .none: return try place.publish().path
-    case .some(let connection):
-      connection.rollback()
-      try record?.lock?.requireStillHeld(on: connection)
-      path = try place.publish().path
-      try record?.held(
-        because: causes.map(\.description), mark: mark, directory: ReportFolder.absolute(path),
-        content: content, exitStatus: status.rawValue, on: connection)
-    }
-    return path
-  }
-
-  func settle(_ record: RunRecord, as directory: String, on recording: borrowing BlockingConnection?) throws {
-    switch recording {
-    case .none: return
-    case .some(let connection): try record.published(as: ReportFolder.absolute(directory), on: connection)
-    }
-  }
 }
 
 extension FindingsThreshold {

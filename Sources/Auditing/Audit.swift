@@ -9,66 +9,6 @@ import SalesStore
 import Settings
 import Streams
 
-/// The results of a finished audit.
-package struct AuditOutcome: Sendable {
-  package var totals: Totals
-  package var summary: SummaryFacts
-  /// The path of the report folder; nil if no report was written.
-  package var directory: String?
-  /// Files of people found in the folder that the report replaced.
-  package var kept: [KeptFile] = []
-  /// Why the night is held; empty if it is published.
-  package var held: [HoldCause] = []
-  /// The message about earlier business days without a report.
-  package var uncovered: String?
-  /// The message about why no order is listed, for a report on one order or user.
-  package var unlisted: String?
-  package var uncompared: String?
-  /// Proofs behind critical findings with evidence older than the audit, which Apple can be asked about.
-  package var unasked: Set<CheckSubject> = []
-  package var exitStatus: ExitStatus
-}
-
-extension SpillSorter.Failure: RunEndingError {
-  package var exitStatus: ExitStatus { .cannotWrite }
-}
-
-package enum AuditResult: Sendable {
-  case report(AuditOutcome)
-  case needsAnswers(OpenQuestions)
-}
-
-/// Questions for Apple that an audit found and the same night can ask.
-package struct OpenQuestions: Sendable {
-  /// Proofs behind critical findings with evidence older than the audit.
-  package private(set) var critical: Set<CheckSubject> = []
-  /// The date of the oldest receipt or order that no run has queued; nil if all are queued.
-  package private(set) var unknownFrom: Instant?
-  package private(set) var customers: Set<CustomerHistories.Customer> = []
-
-  package init() {}
-
-  init(critical: Set<CheckSubject>, unknownFrom: Instant?, customers: Set<CustomerHistories.Customer> = []) {
-    self.critical = critical
-    self.unknownFrom = unknownFrom
-    self.customers = customers
-  }
-
-  package var asksAboutChecks: Bool { !critical.isEmpty || unknownFrom != nil }
-
-  package mutating func add(_ later: OpenQuestions) {
-    critical.formUnion(later.critical)
-    customers.formUnion(later.customers)
-    unknownFrom = [unknownFrom, later.unknownFrom].compactMap(\.self).min()
-  }
-
-  /// True if there is a question that was not asked before. A row that is still not queued after one try will not be.
-  func addsAny(to asked: OpenQuestions) -> Bool {
-    !critical.isSubset(of: asked.critical) || !customers.isSubset(of: asked.customers)
-      || unknownFrom != nil && asked.unknownFrom == nil
-  }
-}
-
 /// One audit on its own thread: reads a snapshot of each store, decides, compares and writes.
 package struct Audit {
   package let settings: Settings
@@ -284,7 +224,10 @@ package struct Audit {
 
     // Saved results have a connection of their own and are committed just before the report appears.
     let recording = try record.map { _ in try AuditStores.connect(settings, scope) }
-    try beginSaving(recording)
+    try recording.passed { connection in
+      try connection.begin(.readWrite)
+      try connection.executeScript(FindingsHistory.tonightTable)
+    }
     let base = reading.base
     let changes = NightChanges(base: base, plan: plan, temporaryDirectory: collector.temporaryDirectory)
     var figures = NightFigures(pseudonyms: settings.pseudonyms)
@@ -295,7 +238,7 @@ package struct Audit {
       figures: &figures, each: changes.meet
     ) { try changes.add($0) }
     let refunds = RefundNights(
-      collector.refunds, before: plan.period.end, temporaryDirectory: collector.temporaryDirectory)
+      collector.refunds.rows, before: plan.period.end, temporaryDirectory: collector.temporaryDirectory)
     try refunds.compare(
       with: base, plan.selection, asOf: plan.asOf, refundedBefore: plan.period.start, in: dimensions, on: rows.own
     ) { try changes.add($0) }
@@ -361,11 +304,13 @@ package struct Audit {
     }
     try finishing(status, folder)
     if let record {
-      try save(
-        collector, refunds, claims, journal, record, summary, mark, status, figures, folder: folder, on: recording)
+      try recording.passed { connection in
+        try save(
+          collector, refunds, claims, journal, record, summary, mark, status, figures, folder: folder, in: connection)
+      }
     }
     let published = try folder.publish()
-    if let record { try settle(record, as: published.path, on: recording) }
+    try recording.passed { try record?.published(as: ReportFolder.absolute(published.path), on: $0) }
     outcome.directory = published.path
     outcome.kept = published.kept
     return outcome
@@ -376,7 +321,7 @@ package struct Audit {
     if !unread.isEmpty { throw ReportError.unbalanced(unread) }
   }
 
-  private var dimensions: ReportDimensions {
+  var dimensions: ReportDimensions {
     ReportDimensions(apps: settings.appNames, timeZone: settings.timeZone)
   }
 
@@ -438,81 +383,6 @@ package struct Audit {
     }
     return (summary, first.ranked(averageOrder: collector.totals.averageOrder))
   }
-
-  // MARK: - Saving
-
-  private func beginSaving(_ recording: borrowing BlockingConnection?) throws {
-    switch recording {
-    case .none: return
-    case .some(let connection):
-      try connection.begin(.readWrite)
-      try connection.executeScript(FindingsHistory.tonightTable)
-    }
-  }
-
-  private func save(
-    _ collector: AuditCollector, _ refunds: RefundNights, _ claims: SpillFile?, _ journal: NightJournal?,
-    _ record: RunRecord, _ summary: SummaryFacts, _ mark: ReportMark, _ status: ExitStatus, _ figures: NightFigures,
-    folder: ReportFolder, on recording: borrowing BlockingConnection?
-  ) throws {
-    switch recording {
-    case .none: return
-    case .some(let connection):
-      try save(
-        collector, refunds, claims, journal, record, summary, mark, status, figures, folder: folder, in: connection)
-    }
-  }
-
-  private func save(
-    _ collector: AuditCollector, _ refunds: RefundNights, _ claims: SpillFile?, _ journal: NightJournal?,
-    _ record: RunRecord, _ summary: SummaryFacts, _ mark: ReportMark, _ status: ExitStatus, _ figures: NightFigures,
-    folder: ReportFolder, in recording: borrowing BlockingConnection
-  ) throws {
-    // Taken before any finding changes: waits for people who are writing, then makes them wait.
-    try Trail.lockDecisions(on: recording)
-    if try isNews(record, on: recording) {
-      try FindingsHistory.apply(asOf: plan.asOf, runId: record.runId, on: recording)
-      if let claims { try ClaimsTable.apply(claims, on: recording) }
-    }
-    // A manual report of a later as-of updates the open findings, but the next night is compared with this one.
-    if try isNewestNight(record, on: recording) {
-      try FindingsHistory.saveNight(record, on: recording)
-      try collector.nights.save(
-        record, lookbackStart: plan.rules.lookbackStart, in: dimensions, on: recording)
-      try refunds.save(record, in: dimensions, on: recording)
-    } else if record.isNightly {
-      try FindingsHistory.saveOwnFindings(record, on: recording)
-    }
-    if let journal, journal.isPosting, summary.isComplete { try journal.save(record, on: recording) }
-    if record.isNightly {
-      try record.save(summary.findings, on: recording)
-      try record.save(collector.totals, on: recording)
-      try ReportedDays.save(collector.days, adjustments: summary.adjustments, record: record, on: recording)
-    }
-    if record.isNightly, !settings.deliver.isEmpty {
-      let folder = ReportFolder.absolute(folder.finalPath)
-      let targets = settings.deliver.filter { !$0.isSentToPeople || settings.notifiesPeople(of: summary) }
-      try DispatchTable.owe(targets.map(\.name), directory: folder, runId: record.runId, on: recording)
-    }
-    try record.complete(
-      totals: collector.totals, summary: summary, directory: ReportFolder.absolute(folder.finalPath),
-      content: folder.digest ?? "", mark: mark, exitStatus: status.rawValue,
-      lookback: plan.selection.isNarrowing ? nil : (figures.orders, figures.deliveries), on: recording)
-    try record.lock?.requireStillHeld(on: recording)
-    try recording.commit()
-    // Checked again because the commit may have waited.
-    try record.lock?.requireStillHeld(on: recording)
-  }
-}
-
-extension Settings {
-  /// True if a notification is sent. The first night has no base, so all of it is new.
-  fileprivate func notifiesPeople(of summary: SummaryFacts) -> Bool {
-    switch notifyOn {
-    case .always: true
-    case .change: !summary.isComplete || summary.changes.since == nil || summary.changes.criticals > 0
-    }
-  }
 }
 
 extension ReportedFinding {
@@ -535,11 +405,5 @@ extension ReportedFinding {
       finding, findingId: findingId, firstSeen: firstSeen, status: try record.text(), owner: try record.optionalText(),
       remark: try record.optionalText(), due: try record.optionalText())
     explanation = try record.list { (reader) throws(RecordReader.Mismatch) in try reader.text() }
-  }
-}
-
-extension Reasoning {
-  var sentences: [String] {
-    steps.map { "\($0.rule.question) \($0.verdict == nil ? "No" : "Yes"): \($0.because)" } + [disposition]
   }
 }

@@ -24,7 +24,7 @@ extension AuditPass {
   func addUnowned(_ transaction: ContestedTransaction) throws {
     if transaction.awaitsDetails { return }
     try addUnclaimed(transaction.record, userId: transaction.userId, newestProof: transaction.newestProof)
-    try collector.addRefund(of: transaction.record, userId: transaction.userId, plan: plan)
+    try collector.refunds.add(of: transaction.record, userId: transaction.userId, plan: plan)
   }
 
   func contestedOrders(of batches: ConflictGroups.Batches, among orders: consuming GroupReading) throws
@@ -88,7 +88,7 @@ extension AuditPass {
         try addUnclaimed(transaction.record, userId: transaction.userId, newestProof: transaction.newestProof)
       }
       for transaction in outcome.unowned where !transaction.awaitsDetails {
-        try collector.addRefund(of: transaction.record, userId: transaction.userId, plan: plan)
+        try collector.refunds.add(of: transaction.record, userId: transaction.userId, plan: plan)
       }
       try outcome.forEach { orderId, claims in
         record.clear()

@@ -152,7 +152,7 @@ extension AuditPass {
       let isExplained =
         collector.isExplaining && isJudged && isListed && judgement.findings.contains { $0.severity == .critical }
       let explanation = isExplained ? Judgement.explained(facts, rules: plan.rules).reasoning.sentences : []
-      if isListed { try collector.addRefunds(of: facts, judgement: judgement, plan: plan) }
+      if isListed { try collector.refunds.add(of: facts, judgement: judgement, plan: plan) }
       try report(
         judgement, explanation, of: order, group, transactions, matched, facts.claims,
         isListed: isListed, isJudged: isJudged)
@@ -229,7 +229,7 @@ extension AuditPass {
         try addUnclaimed(record, userId: userId, newestProof: newestProofs[record.key])
       }
       if !claims.owned.contains(where: { $0.purchaseKey == record.purchaseKey }) {
-        try collector.addRefund(of: record, userId: userId, plan: plan)
+        try collector.refunds.add(of: record, userId: userId, plan: plan)
       }
     }
   }
@@ -305,5 +305,11 @@ extension Judgement {
     finding.deliveredAt = deliveredAt
     findings.append(finding)
     findings.sort { ($0.kind.index, $0.subject) < ($1.kind.index, $1.subject) }
+  }
+}
+
+extension Reasoning {
+  var sentences: [String] {
+    steps.map { "\($0.rule.question) \($0.verdict == nil ? "No" : "Yes"): \($0.because)" } + [disposition]
   }
 }

@@ -19,12 +19,10 @@ final class AuditCollector {
   private(set) var receiptsBefore = 0
   private(set) var movedReceipts = NightFigures.Sample()
   private(set) var days: DayTotals
-  /// User lines that no longer fit into memory, in report order; lines of one user add up.
-  private let users: SpillSorter
+  private let users: UserTotals
   let findings: SpillSorter
-  let refunds: SpillSorter
-  private let refundRequests: RefundRequests
-  private var sandbox: [SandboxKey: (orders: Int, minorUnits: Int128)] = [:]
+  let refunds: CollectedRefunds
+  private var sandbox = SandboxTotals()
   /// Owners by transaction ID; nil if claims are not saved.
   let claims: SpillSorter?
   var control: [ControlTotal] = []
@@ -48,16 +46,6 @@ final class AuditCollector {
   private let testUsers: Set<Identifier>
   let temporaryDirectory: String
 
-  private struct SandboxKey: Hashable, Comparable {
-    var userId: Identifier
-    var productId: Identifier
-    var currency: Currency
-
-    static func < (left: SandboxKey, right: SandboxKey) -> Bool {
-      (left.userId, left.productId, left.currency) < (right.userId, right.productId, right.currency)
-    }
-  }
-
   private init(
     report: consuming ReportWriter?, waiting: WaitingRows?, temporaryDirectory: String, testUsers: Set<Identifier>,
     days: [DayTotals.Day], storesClaims: Bool, comparesNights: Bool, isExplaining: Bool
@@ -67,10 +55,9 @@ final class AuditCollector {
     self.waiting = waiting
     self.days = DayTotals(days: days)
     self.temporaryDirectory = temporaryDirectory
-    users = SpillSorter(directory: temporaryDirectory)
+    users = UserTotals(directory: temporaryDirectory)
     findings = SpillSorter(directory: temporaryDirectory)
-    refunds = SpillSorter(directory: temporaryDirectory, budget: 1 << 20)
-    refundRequests = RefundRequests(directory: temporaryDirectory)
+    refunds = CollectedRefunds(directory: temporaryDirectory)
     nights = OrderNights(isWanted: comparesNights, testUsers: testUsers, temporaryDirectory: temporaryDirectory)
     claims = storesClaims ? SpillSorter(directory: temporaryDirectory) : nil
     self.testUsers = testUsers
@@ -109,15 +96,14 @@ final class AuditCollector {
     paymentTimes.join(next.paymentTimes)
     receiptsBefore += next.receiptsBefore
     movedReceipts.join(next.movedReceipts)
-    try users.absorb(next.users)
-    try spillUsersIfMany()
+    try users.join(next.users)
+    try users.takeIfMany(from: &totals)
     days.join(next.days)
     try findings.absorb(next.findings)
-    try refunds.absorb(next.refunds)
-    try refundRequests.join(next.refundRequests)
+    try refunds.join(next.refunds)
     try nights.join(next.nights)
     if let theirs = next.claims { try claims?.absorb(theirs) }
-    for (key, sum) in next.sandbox { add(sum, to: key) }
+    sandbox.join(next.sandbox)
     for (reason, count) in next.outstanding { outstanding[reason, default: 0] += count }
     for (bundleId, count) in next.lookupImpossible { lookupImpossible[bundleId, default: 0] += count }
     agedCriticals.formUnion(next.agedCriticals)
@@ -143,19 +129,12 @@ final class AuditCollector {
   func write(to writer: inout AuditFrameWriter) throws {
     try waiting?.write(to: &writer)
     try writer.write(.finding, all: findings)
-    try writer.write(.refund, all: refunds)
-    try writer.write(.refundRequest, all: refundRequests.requests)
-    try writer.write(.personRefund, all: refundRequests.refunds)
+    try writer.write(.refund, all: refunds.rows)
+    try writer.write(.refundRequest, all: refunds.requests.requests)
+    try writer.write(.personRefund, all: refunds.requests.refunds)
     if let claims { try writer.write(.claim, all: claims) }
     try nights.write(to: writer)
-    for (key, sum) in sandbox {
-      try writer.write(.sandbox, key.userId) {
-        $0.put(key.productId)
-        $0.put(key.currency.code)
-        $0.put(Int64(sum.orders))
-        $0.put(sum.minorUnits)
-      }
-    }
+    try sandbox.write(to: &writer)
     for (reason, count) in outstanding { try writer.write(.outstanding, Identifier(reason)) { $0.put(Int64(count)) } }
     for (bundleId, count) in lookupImpossible {
       try writer.write(.lookupImpossible, Identifier(bundleId)) { $0.put(Int64(count)) }
@@ -184,7 +163,7 @@ final class AuditCollector {
       record.put(Int64(movedReceipts.count))
       record.put(movedReceipts.examples) { $1.put($0) }
     }
-    try passUsers { key, line in
+    try users.passAll(with: &self.totals) { key, line in
       try writer.write(.userLine, key.userId) {
         $0.put(key.currency.code)
         $0.put(line)
@@ -227,15 +206,12 @@ final class AuditCollector {
     case .orderLine: try list(try OrderLine(from: &reader))
     case .receiptLine: try list(try Receipt(from: &reader))
     case .finding: try findings.add(key: key, content: content.content)
-    case .refund: try refunds.add(key: key, content: content.content)
-    case .refundRequest: try refundRequests.requests.add(key: key, content: content.content)
-    case .personRefund: try refundRequests.refunds.add(key: key, content: content.content)
+    case .refund: try refunds.rows.add(key: key, content: content.content)
+    case .refundRequest: try refunds.requests.requests.add(key: key, content: content.content)
+    case .personRefund: try refunds.requests.refunds.add(key: key, content: content.content)
     case .claim: try claims?.add(key: key, content: content.content)
     case .night: try nights.take(key: key, content: content.content)
-    case .sandbox:
-      let product = try reader.id()
-      let sandboxKey = SandboxKey(userId: id, productId: product, currency: try reader.currency())
-      add((Int(try reader.int()), try reader.int128()), to: sandboxKey)
+    case .sandbox: try sandbox.take(id, from: &reader)
     case .outstanding: outstanding[id.text, default: 0] += Int(try reader.int())
     case .lookupImpossible: lookupImpossible[id.text, default: 0] += Int(try reader.int())
     case .refundedRenewal: refundedRenewals[id, default: []].append(try Finding(from: &reader))
@@ -267,7 +243,7 @@ final class AuditCollector {
     case .userLine:
       let userKey = Totals.UserKey(userId: id, currency: try reader.currency())
       totals.join(try reader.totalsLine(), of: userKey)
-      try spillUsersIfMany()
+      try users.takeIfMany(from: &totals)
     case .pricePoint:
       let currency = try reader.currency()
       let point = Totals.PricePoint(
@@ -346,12 +322,9 @@ final class AuditCollector {
     guard plan.period.contains(judgement.row.createdAt) else { return }
     totals.read(judgement.row)
     totals.add(judgement)
-    try spillUsersIfMany()
+    try users.takeIfMany(from: &totals)
     if isReporting { try list(OrderLine(judgement)) }
-    if judgement.environment == .sandbox, case .valid(let order) = judgement.row {
-      let key = SandboxKey(userId: order.userId, productId: order.productId, currency: order.amount.currency)
-      add((1, Int128(order.amount.minorUnits)), to: key)
-    }
+    if judgement.environment == .sandbox, case .valid(let order) = judgement.row { sandbox.add(order) }
   }
 
   /// Adds a listed order that owns its one transaction, with the same result as adding its judgement.
@@ -363,49 +336,9 @@ final class AuditCollector {
     guard plan.period.contains(createdAt) else { return }
     totals.read(sale.order)
     totals.add(sale)
-    try spillUsersIfMany()
+    try users.takeIfMany(from: &totals)
     try report?.write(settled: sale)
     try waiting?.add(OrderLine(sale), settled: sale)
-  }
-
-  private static let usersInMemory = 1 << 14
-
-  private func spillUsersIfMany() throws { if totals.users.count >= Self.usersInMemory { try spillUsers() } }
-
-  private func spillUsers() throws {
-    var sortingKey = RecordBytes()
-    try totals.takeUsers { key, line in
-      record.clear()
-      record.put(key.userId)
-      record.put(key.currency.code)
-      record.put(line)
-      // Text from Postgres never contains a zero byte, so these keys sort as the users do.
-      sortingKey.clear()
-      key.userId.withUTF8 { sortingKey.append($0) }
-      sortingKey.put(UInt8(0))
-      withUnsafeBytes(of: key.currency.letters) { sortingKey.append($0) }
-      try users.add(key: sortingKey.content, content: record.content)
-    }
-  }
-
-  private func passUsers(_ body: (Totals.UserKey, Totals.Line) throws -> Void) throws {
-    try spillUsers()
-    var last: (key: Totals.UserKey, line: Totals.Line)?
-    while let next = try users.next() {
-      var reader = RecordReader(next.content)
-      let key = Totals.UserKey(userId: try reader.id(), currency: try reader.currency())
-      var line = try reader.totalsLine()
-      if let last {
-        if last.key == key { line.add(last.line) } else { try body(last.key, last.line) }
-      }
-      last = (key, line)
-    }
-    if let last { try body(last.key, last.line) }
-  }
-
-  private func add(_ sum: (orders: Int, minorUnits: Int128), to key: SandboxKey) {
-    let known = sandbox[key] ?? (orders: 0, minorUnits: 0)
-    sandbox[key] = (known.orders + sum.orders, known.minorUnits + sum.minorUnits)
   }
 
   private func list(_ line: OrderLine) throws {
@@ -458,86 +391,17 @@ final class AuditCollector {
     try claims.add(key.transactionId, record)
   }
 
-  // MARK: - Refunds
-
-  /// Adds the refunds of an order, and its open refund requests.
-  func addRefunds(of facts: OrderFacts, judgement: Judgement, plan: AuditPlan) throws {
-    let order = facts.order
-    let person = plan.rules.people.person(order.userId)
-    for transaction in facts.claims.owned where transaction.hasRefundableMoney {
-      let isFurther = judgement.verdict?.transaction.map { $0.key != transaction.key } ?? false
-      if let refund = transaction.revocation {
-        try refundRequests.add(refundOf: transaction, at: refund.date, person: person)
-        if !facts.awaitsShare(of: transaction) {
-          let row = RefundRow(
-            transaction, order: order, isFurther: isFurther, disposition: judgement.disposition)
-          try add(row, of: transaction, plan: plan)
-        }
-      }
-      if let row = RefundRequestRow(transaction, facts: facts, isFurther: isFurther, userId: nil) {
-        try refundRequests.add(row, person: person)
-      }
-    }
-  }
-
-  /// Adds the refund and the open refund request of a transaction without an owner.
-  func addRefund(of transaction: TransactionRecord, userId: Identifier?, plan: AuditPlan) throws {
-    // Each purchase has one row, whatever IDs it has.
-    guard transaction.hasRefundableMoney, transaction.transactionId == transaction.smallestId,
-      let bundle = transaction.bundleId, plan.rules.bundleIds.contains(bundle),
-      plan.selection.includes(
-        orderId: nil, userId: nil, productId: transaction.productId, bundleId: transaction.bundleId)
-    else { return }
-    try add(RefundRow(transaction, order: nil, disposition: nil), of: transaction, plan: plan)
-    let person = userId.map(plan.rules.people.person)
-    if let person, let refund = transaction.revocation {
-      try refundRequests.add(refundOf: transaction, at: refund.date, person: person)
-    }
-    if let row = RefundRequestRow(transaction, facts: nil, userId: userId) {
-      try refundRequests.add(row, person: person)
-    }
-  }
-
-  /// Keeps a refund from before the end of the period. Which of them belong to the period is decided at the end.
-  private func add(_ row: RefundRow?, of transaction: TransactionRecord, plan: AuditPlan) throws {
-    guard let row, row.refundedAt < plan.period.end else { return }
-    record.clear()
-    row.write(to: &record)
-    record.put(transaction.keys.map(\.transactionId)) { $1.put($0) }
-    try refunds.add(row.transactionId, record)
-  }
-
   // MARK: - The end of the pass
 
   func writeRemainder(_ reported: ReportedRefunds, on own: borrowing BlockingConnection) throws {
-    try passUsers { try report?.write(user: $0, $1) }
-    var batch: [(row: RefundRow, refund: ReportedRefunds.Refund)] = []
-    func writeBatch() throws {
-      let isReported = try reported.areReported(batch.map(\.refund), on: own)
-      for (row, isReported) in zip(batch.map(\.row), isReported) where isReported {
-        totals.refunds += 1
-        try report?.write(refund: row)
-      }
-      batch.removeAll(keepingCapacity: true)
+    try users.passAll(with: &totals) { try report?.write(user: $0, $1) }
+    try refunds.passReported(reported, on: own) { row in
+      totals.refunds += 1
+      try report?.write(refund: row)
     }
-    while let refund = try refunds.next() {
-      var reader = RecordReader(refund.content)
-      let row = try RefundRow(from: &reader)
-      let ids = try reader.list { (reader) throws(RecordReader.Mismatch) in try reader.id() }
-      batch.append((row, ReportedRefunds.Refund(transactionIds: ids, date: row.refundedAt)))
-      if batch.count == Self.refundBatch { try writeBatch() }
-    }
-    try writeBatch()
-    try refundRequests.passRows { try report?.write(refundRequest: $0) }
-    for (key, sum) in sandbox.sorted(by: { $0.key < $1.key }) {
-      try report?.write(
-        sandbox: SandboxRow(
-          userId: key.userId, productId: key.productId, currency: key.currency, orders: sum.orders,
-          minorUnits: sum.minorUnits, isAllowed: testUsers.contains(key.userId)))
-    }
+    try refunds.requests.passRows { try report?.write(refundRequest: $0) }
+    for row in sandbox.rows(testUsers: testUsers) { try report?.write(sandbox: row) }
   }
-
-  private static let refundBatch = 1_000
 
   func write(finding: ReportedFinding) throws { try report?.write(finding: finding) }
 
@@ -546,9 +410,4 @@ final class AuditCollector {
   func writeToSheet(finding: ReportedFinding) throws { try report?.writeToSheet(finding: finding) }
 
   var hasSheets: Bool { report?.hasSheets ?? false }
-}
-
-extension TransactionRecord {
-  /// True if a refund of it moves money: sandbox money is no money, and a family member paid nothing.
-  fileprivate var hasRefundableMoney: Bool { self.environment == .production && !isFamilyShared }
 }
