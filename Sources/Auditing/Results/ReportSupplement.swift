@@ -38,3 +38,17 @@ package struct ReportSupplement: Sendable {
     return undecided + findings.filter { !subjects.contains($0.subject) }
   }
 }
+
+/// The source of a report's tie-out section.
+package enum SupplementSource: Sendable {
+  case made(ReportSupplement)
+  /// The section is built from the judged orders; errors are reported in it.
+  case ofOrders(@Sendable (BlockingScope, AuditedOrders) -> ReportSupplement)
+
+  func supplement(_ scope: BlockingScope, _ collector: AuditCollector) -> ReportSupplement {
+    switch self {
+    case .made(let supplement): supplement
+    case .ofOrders(let make): make(scope, AuditedOrders(collector))
+    }
+  }
+}
