@@ -29,7 +29,7 @@ extension NightRun {
       let sales = try SalesStore.connect(settings, scope, applicationName: "night-audit")
       switch try SnapshotScope(of: settings.salesSchema, on: sales) {
       case .everyConnection, .oneConnection:
-        return request.hasOneSnapshot ? request : try request.withoutOneSnapshot(startedAt: startedAt)
+        return try request.hasOneSnapshot ? request : request.withoutOneSnapshot(startedAt: startedAt)
       case .noConnection: return try request.withoutOneSnapshot(startedAt: startedAt)
       }
     }
