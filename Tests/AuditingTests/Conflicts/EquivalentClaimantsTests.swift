@@ -6,12 +6,13 @@ import Testing
 
 @testable import AuditStore
 @testable import Auditing
+@testable import SampleWorlds
 
 private let asOf = Instant(seconds: 1_795_132_800)
 
 /// Matching two of many equivalent orders has the same result as matching all of them.
 @Suite struct EquivalentClaimantsTests {
-  private static let effort = ProcessInfo.processInfo.environment["TEST_EFFORT"].flatMap { UInt64($0) } ?? 1
+  private static let effort = UInt64(Effort.factor)
 
   private let rules = ConflictingOrders.rules
 

@@ -5,12 +5,13 @@ import Testing
 
 @testable import AuditStore
 @testable import Auditing
+@testable import SampleWorlds
 
 private let asOf = Instant(seconds: 1_795_132_800)
 
 /// Orders that an account token links to transactions, as ranges of timelines and listed one by one.
 @Suite struct LinkableOrdersTests {
-  private static let effort = ProcessInfo.processInfo.environment["TEST_EFFORT"].flatMap { UInt64($0) } ?? 1
+  private static let effort = UInt64(Effort.factor)
 
   private static let rules = Rules(asOf: asOf, bundleIds: ["com.example.game"], lookbackStart: asOf - .days(120))
 

@@ -18,7 +18,7 @@ import Testing
 @Suite struct SharedListTests {
   private static let asOf = Instant(seconds: 1_795_132_800)
 
-  private static let effort = ProcessInfo.processInfo.environment["TEST_EFFORT"].flatMap { Int($0) } ?? 1
+  private static let effort = Effort.factor
 
   @Test(arguments: ["TRUE", "n <= r"])
   func eachOrderOwnsOneListedPurchase(listed: String) async throws {

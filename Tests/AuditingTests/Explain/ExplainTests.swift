@@ -13,10 +13,9 @@ import Testing
 
 /// `explain` and the audit of all orders agree about each order.
 @Suite struct ExplainTests {
-  @Test(arguments: [0, 2] as [UInt64])
-  func explainAgreesWithTheJudgementOfEachOrder(seed: UInt64) async throws {
+  @Test func explainAgreesWithTheJudgementOfEachOrder() async throws {
     let folder = try TemporaryFolder()
-    let shop = CrowdedShop(seed: seed)
+    let shop = CrowdedShop(seed: 2)
     let settings = try await shop.load(reports: folder.path(""))
 
     // All products are non-consumables, so that a second purchase of one is a finding.
@@ -35,7 +34,6 @@ import Testing
     try await session.execute(
       """
       UPDATE night_audit.transactions SET price_milliunits = 8990, currency = 'EUR'
-      WHERE \(seed) = 2 OR encode(sha256(convert_to(transaction_id, 'UTF8')), 'hex') < '8'
       """)
     await session.close()
     let outcome = try await CrowdedShop.outcome(settings, CrowdedShop.asOf, folder.path("out"))
@@ -80,35 +78,34 @@ import Testing
     }
     #expect(outcome.summary.notAsked["game"] ?? 0 == unasked)
     let kinds = Set(findings.compactMap { $0["kind"] })
-    #expect(kinds.isSuperset(of: ["orphan_payment", seed == 1 ? "duplicate_claim" : "charged_twice"]), "\(kinds)")
+    #expect(kinds.isSuperset(of: ["orphan_payment", "charged_twice"]), "\(kinds)")
     #expect(steps.count >= 6, "\(steps)")
     let charged = findings.filter { $0["kind"] == "charged_twice" }
-    #expect(seed == 0 || charged.contains { $0["currency"] == "EUR" && $0["amount"] == "" }, "\(charged)")
+    #expect(charged.contains { $0["currency"] == "EUR" && $0["amount"] == "" }, "\(charged)")
   }
 
-  @Test(arguments: [1, 3] as [UInt64])
-  func explainAgreesWithTheAuditForASharedReceipt(seed: UInt64) async throws {
-    try await expectAlike(
-      CrowdedShop(seed: seed),
-      """
-      ALTER TABLE sales.receipts DROP CONSTRAINT receipts_pkey;
-      INSERT INTO sales.receipts (SELECT receipt_id, 'order-' || ascii(encode(sha256(convert_to(receipt_id, 'UTF8')), 'hex')) % 60, user_id, payload, environment,
-        status, checked_at, received_at FROM sales.receipts WHERE encode(sha256(convert_to(receipt_id, 'UTF8')), 'hex') < 'a')
-      """)
-  }
-
-  /// An orphan receipt supports no order, but it supports its sender.
-  @Test(arguments: [1, 3] as [UInt64])
-  func explainAgreesWithTheAuditForAnOrphanReceipt(seed: UInt64) async throws {
-    try await expectAlike(
-      CrowdedShop(seed: seed),
-      """
-      UPDATE sales.receipts SET order_id = 'gone-' || receipt_id WHERE encode(sha256(convert_to(receipt_id, 'UTF8')), 'hex') < '8';
-      UPDATE sales.orders SET app_account_token = NULL
-      """)
-  }
-
-  private func expectAlike(_ shop: CrowdedShop, _ changes: String) async throws {
+  @Test(
+    "explain and the audit agree about receipts of several orders, and of orders that do not exist",
+    arguments: [
+      (
+        1,
+        """
+        ALTER TABLE sales.receipts DROP CONSTRAINT receipts_pkey;
+        INSERT INTO sales.receipts (SELECT receipt_id, 'order-' || ascii(encode(sha256(convert_to(receipt_id, 'UTF8')), 'hex')) % 60, user_id, payload, environment,
+          status, checked_at, received_at FROM sales.receipts WHERE encode(sha256(convert_to(receipt_id, 'UTF8')), 'hex') < 'a')
+        """
+      ),
+      // An orphan receipt supports no order, but it supports its sender.
+      (
+        3,
+        """
+        UPDATE sales.receipts SET order_id = 'gone-' || receipt_id WHERE encode(sha256(convert_to(receipt_id, 'UTF8')), 'hex') < '8';
+        UPDATE sales.orders SET app_account_token = NULL
+        """
+      ),
+    ] as [(UInt64, String)])
+  func unusualReceipts(seed: UInt64, changes: String) async throws {
+    let shop = CrowdedShop(seed: seed)
     let folder = try TemporaryFolder()
     let settings = try await shop.load(reports: folder.path(""))
     try await execute(settings.databaseURL, changes)

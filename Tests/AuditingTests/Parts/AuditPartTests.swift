@@ -17,7 +17,7 @@ import Testing
 
 /// A night audited in parts, with frames between the stages, has the same bytes as one process. No cluster is needed.
 @Suite struct AuditPartTests {
-  @Test(arguments: 1...(UInt64(ProcessInfo.processInfo.environment["TEST_EFFORT"] ?? "") ?? 1) * 2)
+  @Test(arguments: 1...UInt64(Effort.factor))
   func framesCarryANight(_ seed: UInt64) async throws {
     let folder = try TemporaryFolder()
     let settings = try await Self.shop(CrowdedShop(seed: seed))

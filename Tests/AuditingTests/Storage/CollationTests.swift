@@ -33,7 +33,7 @@ import Testing
   @Test func reportsAreEqualUnderALanguageCollation() async throws {
     let folder = try TemporaryFolder()
     var expected: [String: Data] = [:]
-    for locale in [nil, "en-US", "de-DE", "en-US-u-ka-shifted-ks-level4"] {
+    for locale in [nil, "en-US-u-ka-shifted-ks-level4"] {
       let settings = try await CrowdedShop.load(
         wide: 0..<8, reports: folder.path(""),
         database: try await PrivatePostgres.shared().createDatabase(locale: locale),
@@ -70,7 +70,8 @@ import Testing
       files.append(try await CrowdedShop.audit(settings, CrowdedShop.asOf, folder.path("\(isLoose)")))
       let explain = Explain(settings: settings)
       var said: [String] = []
-      for id in shop.orderIds {
+      for place in stride(from: 0, to: shop.orderIds.count, by: 4) {
+        let id = shop.orderIds[place]
         let explanation = try await explain.order(Identifier(id), asOf: CrowdedShop.asOf)
         let findings = explanation.findings.filter(\.stands).map(\.findingId).sorted()
         said.append("\(id) \(explanation.disposition.rawValue) \(findings.joined(separator: " "))")
