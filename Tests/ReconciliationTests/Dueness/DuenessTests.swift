@@ -9,17 +9,19 @@ import Testing
   private static let night = received + .hours(5)
   private static let policy = Dueness.Policy(staleAfter: .days(7), refundWindow: .days(120), lookback: .days(90))
 
+  typealias Event = @Sendable (inout CheckHistory) -> Void
+
   /// A proof and what happened to it, night by night.
   struct Row: Sendable, CustomTestStringConvertible {
     let testDescription: String
     let expected: Dueness?
     let check: CheckHistory
 
-    init(_ name: String, _ expected: Dueness?, _ happen: (inout CheckHistory) -> Void = { _ in }) {
+    init(_ name: String, _ expected: Dueness?, _ events: Event...) {
       testDescription = name
       self.expected = expected
       var check = CheckHistory(dated: received, knownSince: night)
-      happen(&check)
+      for happen in events { happen(&check) }
       self.check = check
     }
   }
@@ -28,196 +30,133 @@ import Testing
     Dueness(from: from, until: until, rank: rank)
   }
 
+  // MARK: - Events, each so long after the night
+
+  private static func says(
+    _ outcome: CheckOutcome, _ reason: PaymentReason?, _ span: Span = .hours(0), isOffline: Bool = false
+  ) -> Event {
+    { $0.note(outcome, reason: reason, isOffline: isOffline, asOf: night + span) }
+  }
+
+  private static func fails(_ span: Span = .hours(0)) -> Event { { $0.fail(night + span) } }
+  private static func verifies(_ span: Span = .hours(0)) -> Event { { $0.verify(night + span) } }
+  private static func rejects(_ span: Span = .hours(0), isOffline: Bool = false) -> Event {
+    says(.rejected, .signatureInvalid, span, isOffline: isOffline)
+  }
+  private static func judgesAgain(_ span: Span) -> Event { { $0.judgeAgain(asOf: night + span) } }
+  private static func renews(_ span: Span) -> Event { { $0.renew(asOf: night + span) } }
+  private static func isDated(_ span: Span) -> Event { { $0.dated = night + span } }
+  private static func isAccused(_ span: Span = .hours(0)) -> Event { { $0.accusedSince = night + span } }
+  private static func isCritical(_ span: Span) -> Event { { $0.criticalSince = night + span } }
+
   private static let likely = received + .days(120)
 
   static let rows: [Row] = [
     Row("never asked: since it came", due(received, .urgent)),
-    Row("never asked, and the shop believed it", due(received, .open)) { $0.isUrgent = false },
-    Row("dated later than the run that took it in", due(night, .urgent)) { $0.dated = night + .days(3) },
-    Row("nobody waits for it", nil) { $0.isWanted = false },
-    Row("one day short of the horizon when it became known", due(night - .days(119), .urgent)) {
-      $0.dated = night - .days(119)
-    },
-    Row("beyond the horizon when it became known: nobody is asked", due(night - .days(120), .judgedOffline)) {
-      $0.dated = night - .days(120)
-    },
-    Row("the same, once in vain", due(night + .minutes(5), .judgedOffline)) { check in
-      check.dated = night - .days(120)
-      check.fail(night)
-    },
-    Row("recent when it became known, and silent for a year", due(night + .days(365) + .minutes(5), .urgent)) {
-      $0.fail(night + .days(365))
-    },
-    Row("once in vain", due(night + .minutes(5), .urgent)) { $0.fail(night) },
-    Row("twice in vain", due(night + .hours(2), .urgent)) { check in
-      check.fail(night)
-      check.fail(night + .hours(1))
-    },
-    Row("three times", due(night + .hours(6), .urgent)) { check in (0..<3).forEach { _ in check.fail(night) } },
-    Row("four times: the next night", due(night + .hours(20), .urgent)) { check in
-      (0..<4).forEach { _ in check.fail(night) }
-    },
-    Row("a hundred times", due(night + .hours(20), .urgent)) { check in (0..<100).forEach { _ in check.fail(night) } },
-    Row("no roots: nobody was asked", due(night + .minutes(5), .urgent)) { check in
-      check.note(.unanswered, reason: .noRoots, isOffline: true, asOf: night)
-    },
-    Row("verified: stale after a week", due(night + .days(7), until: likely, .stale)) { $0.verify(night) },
-    Row("verified by what Apple said two days before", due(night + .days(5), until: likely, .stale)) { check in
-      check.note(.verified, reason: nil, isOffline: false, appleDate: night - .days(2), asOf: night)
-    },
-    Row("verified when no refund is likely any more", nil) { $0.verify(received + .days(114)) },
-    Row("verified so that it is stale when no refund is likely any more", nil) { $0.verify(received + .days(113)) },
-    Row("verified by itself alone", due(night + .days(7), until: likely, .judgedOffline)) { check in
-      check.note(.verified, reason: nil, isOffline: true, asOf: night)
-    },
-    Row("verified, then silence", due(night + .days(8) + .minutes(5), until: likely, .stale)) { check in
-      check.verify(night)
-      check.fail(night + .days(8))
-    },
-    Row("verified, silence, verified", due(night + .days(16), until: likely, .stale)) { check in
-      check.verify(night)
-      check.fail(night + .days(8))
-      check.verify(night + .days(9))
-    },
-    Row("rejected by itself: for good", nil) { check in
-      check.note(.rejected, reason: .signatureInvalid, isOffline: true, asOf: night)
-    },
-    Row("rejected by Apple: every night", due(night + .hours(20), until: likely, .accusation)) { check in
-      check.note(.rejected, reason: .signatureInvalid, isOffline: false, asOf: night)
-    },
-    Row("rejected by Apple for fourteen days: weekly", due(night + .days(21) - .hours(4), until: likely, .accusation)) {
-      check in
-      for day in [0, 7, 14] as [Int64] {
-        check.note(.rejected, reason: .signatureInvalid, isOffline: false, asOf: night + .days(day))
-      }
-    },
-    Row("rejected by Apple, and beyond the horizon", nil) { check in
-      check.note(.rejected, reason: .signatureInvalid, isOffline: false, asOf: night + .days(120))
-    },
-    Row("rejected by itself, and judged again", due(night + .days(2), .judgedOffline)) { check in
-      check.note(.rejected, reason: .signatureInvalid, isOffline: true, asOf: night)
-      check.judgeAgain(asOf: night + .days(2))
-    },
-    Row("rejected by itself twice", nil) { check in
-      check.note(.rejected, reason: .signatureInvalid, isOffline: true, asOf: night)
-      check.judgeAgain(asOf: night + .days(2))
-      check.note(.rejected, reason: .signatureInvalid, isOffline: true, asOf: night + .days(2))
-    },
-    Row("without roots, and judged again: at once", due(received, .urgent)) { check in
-      check.note(.unanswered, reason: .noRoots, isOffline: true, asOf: night)
-      check.judgeAgain(asOf: night + .minutes(1))
-    },
-    Row("asked in vain, and then by its order", due(night + .minutes(1), .critical)) { check in
-      check.fail(night)
-      check.criticalSince = night + .minutes(1)
-    },
-    Row("not found yet: the next night", due(night + .hours(20), .urgent)) { check in
-      check.note(.notFound, reason: .notFoundYet, isOffline: false, asOf: night)
-    },
-    Row("not found yet, however often: the next night", due(night + .days(1) + .hours(20), .urgent)) { check in
-      check.note(.notFound, reason: .notFoundYet, isOffline: false, asOf: night)
-      check.note(.notFound, reason: .notFoundYet, isOffline: false, asOf: night + .days(1))
-    },
-    Row("not found: once more the next night", due(night + .hours(20), .urgent)) { check in
-      check.note(.notFound, reason: .notFound, isOffline: false, asOf: night)
-    },
-    Row("not found in two nights: every night", due(night + .days(1) + .hours(20), until: likely, .accusation)) {
-      check in
-      check.note(.notFound, reason: .notFoundYet, isOffline: false, asOf: night)
-      check.note(.notFound, reason: .notFound, isOffline: false, asOf: night + .days(1))
-    },
-    Row("not found for fourteen days: weekly", due(night + .days(21) - .hours(4), until: likely, .accusation)) {
-      check in
-      check.note(.notFound, reason: .notFoundYet, isOffline: false, asOf: night)
-      check.note(.notFound, reason: .notFound, isOffline: false, asOf: night + .days(14))
-    },
-    Row("not found twice in one night is once", due(night + .hours(20), .urgent)) { check in
-      check.note(.notFound, reason: .notFound, isOffline: false, asOf: night)
-      check.note(.notFound, reason: .notFound, isOffline: false, asOf: night)
-    },
-    Row("not found, found, not found: once", due(night + .days(2) + .hours(20), .urgent)) { check in
-      check.note(.notFound, reason: .notFound, isOffline: false, asOf: night)
-      check.verify(night + .days(1))
-      check.note(.notFound, reason: .notFound, isOffline: false, asOf: night + .days(2))
-    },
-    Row("account gone: when stale", due(night + .days(7), .stale)) { check in
-      check.note(.review, reason: .accountGone, isOffline: false, asOf: night)
-    },
-    Row("account gone, half a year ago: still", due(night + .days(207), .stale)) { check in
-      check.note(.review, reason: .accountGone, isOffline: false, asOf: night + .days(200))
-    },
-    Row("a critical would stand on it", due(night + .days(2), .critical)) { check in
-      check.verify(night)
-      check.criticalSince = night + .days(2)
-    },
-    Row("a critical on an ID that is not found in two nights", due(night + .days(2), .critical)) { check in
-      check.note(.notFound, reason: .notFound, isOffline: false, asOf: night)
-      check.note(.notFound, reason: .notFound, isOffline: false, asOf: night + .days(1))
-      check.criticalSince = night + .days(2)
-    },
-    Row("a critical, asked about in vain", due(night + .days(2) + .minutes(5), .critical)) { check in
-      check.verify(night)
-      check.criticalSince = night + .days(2)
-      check.fail(night + .days(2))
-    },
-    Row("a critical that was asked about: stale like any other", due(night + .days(9), until: likely, .stale)) {
-      check in
-      check.verify(night)
-      check.criticalSince = night + .days(2)
-      check.verify(night + .days(2))
-    },
-    Row("an accusation rests on a verified proof: every night", due(night + .hours(20), until: likely, .accusation)) {
-      check in
-      check.verify(night)
-      check.accusedSince = night
-    },
-    Row("an accusation opened days after the answer: the next run", due(night + .hours(20), until: likely, .accusation))
-    {
-      check in
-      check.verify(night)
-      check.accusedSince = night + .days(3)
-    },
-    Row("accused for one day short of fourteen", due(night + .days(13) + .hours(20), until: likely, .accusation)) {
-      check in
-      check.verify(night + .days(13))
-      check.accusedSince = night
-    },
-    Row("accused for fourteen days: weekly", due(night + .days(21) - .hours(4), until: likely, .accusation)) { check in
-      check.verify(night + .days(14))
-      check.accusedSince = night
-    },
-    Row("accused, then silence", due(night + .days(1) + .minutes(5), until: likely, .accusation)) { check in
-      check.verify(night)
-      check.accusedSince = night
-      check.fail(night + .days(1))
-    },
-    Row("accused by a proof that only local checks can judge", due(night + .days(7), until: likely, .judgedOffline)) {
-      check in
-      check.note(.verified, reason: nil, isOffline: true, asOf: night)
-      check.accusedSince = night
-    },
-    Row("accused, and beyond the horizon", nil) { check in
-      check.verify(night + .days(120))
-      check.accusedSince = night + .days(119)
-    },
-    Row("a refusal counts from its accusation", due(night + .days(15) + .hours(20), until: likely, .accusation)) {
-      check in
-      check.note(.notFound, reason: .notFoundYet, isOffline: false, asOf: night)
-      check.note(.notFound, reason: .notFound, isOffline: false, asOf: night + .days(15))
-      check.accusedSince = night + .days(2)
-    },
-    Row("accused, and then the payload is another", due(received, .urgent)) { check in
-      check.verify(night)
-      check.accusedSince = night
-      check.renew(asOf: night + .days(1))
-    },
-    Row("rejected, and then the payload is another", due(received, .urgent)) { check in
-      check.note(.rejected, reason: .malformed, isOffline: true, asOf: night)
-      check.renew(asOf: night + .days(1))
-    },
-    Row("nothing was asked", due(received, .urgent)) { check in
-      check.note(.pending, reason: .neverChecked, isOffline: true, asOf: night)
-    },
+    Row("never asked, and the shop believed it", due(received, .open), { $0.isUrgent = false }),
+    Row("dated later than the run that took it in", due(night, .urgent), isDated(.days(3))),
+    Row("nobody waits for it", nil, { $0.isWanted = false }),
+    Row("one day short of the horizon when it became known", due(night - .days(119), .urgent), isDated(.days(-119))),
+    Row("beyond the horizon when it became known", due(night - .days(120), .judgedOffline), isDated(.days(-120))),
+    Row("the same, once in vain", due(night + .minutes(5), .judgedOffline), isDated(.days(-120)), fails()),
+    Row(
+      "recent when it became known, and silent for a year", due(night + .days(365) + .minutes(5), .urgent),
+      fails(.days(365))),
+    Row("once in vain", due(night + .minutes(5), .urgent), fails()),
+    Row("twice in vain", due(night + .hours(2), .urgent), fails(), fails(.hours(1))),
+    Row("three times", due(night + .hours(6), .urgent), fails(), fails(), fails()),
+    Row("four times: the next night", due(night + .hours(20), .urgent), fails(), fails(), fails(), fails()),
+    Row("a hundred times", due(night + .hours(20), .urgent), { check in (0..<100).forEach { _ in check.fail(night) } }),
+    Row("no roots: nobody was asked", due(night + .minutes(5), .urgent), says(.unanswered, .noRoots, isOffline: true)),
+    Row("verified: stale after a week", due(night + .days(7), until: likely, .stale), verifies()),
+    Row(
+      "verified by what Apple said two days before", due(night + .days(5), until: likely, .stale),
+      { $0.note(.verified, reason: nil, isOffline: false, appleDate: night - .days(2), asOf: night) }),
+    Row("verified when no refund is likely any more", nil, { $0.verify(received + .days(114)) }),
+    Row("verified so that it is stale when no refund is likely", nil, { $0.verify(received + .days(113)) }),
+    Row(
+      "verified by itself alone", due(night + .days(7), until: likely, .judgedOffline),
+      says(.verified, nil, isOffline: true)),
+    Row(
+      "verified, then silence", due(night + .days(8) + .minutes(5), until: likely, .stale), verifies(), fails(.days(8))),
+    Row(
+      "verified, silence, verified", due(night + .days(16), until: likely, .stale), verifies(), fails(.days(8)),
+      verifies(.days(9))),
+    Row("rejected by itself: for good", nil, rejects(isOffline: true)),
+    Row("rejected by Apple: every night", due(night + .hours(20), until: likely, .accusation), rejects()),
+    Row(
+      "rejected by Apple for fourteen days: weekly", due(night + .days(21) - .hours(4), until: likely, .accusation),
+      rejects(), rejects(.days(7)), rejects(.days(14))),
+    Row("rejected by Apple, and beyond the horizon", nil, rejects(.days(120))),
+    Row(
+      "rejected by itself, and judged again", due(night + .days(2), .judgedOffline), rejects(isOffline: true),
+      judgesAgain(.days(2))),
+    Row(
+      "rejected by itself twice", nil, rejects(isOffline: true), judgesAgain(.days(2)),
+      rejects(.days(2), isOffline: true)),
+    Row(
+      "without roots, and judged again: at once", due(received, .urgent), says(.unanswered, .noRoots, isOffline: true),
+      judgesAgain(.minutes(1))),
+    Row(
+      "asked in vain, and then by its order", due(night + .minutes(1), .critical), fails(), isCritical(.minutes(1))),
+    Row("not found yet: the next night", due(night + .hours(20), .urgent), says(.notFound, .notFoundYet)),
+    Row(
+      "not found yet, however often: the next night", due(night + .days(1) + .hours(20), .urgent),
+      says(.notFound, .notFoundYet), says(.notFound, .notFoundYet, .days(1))),
+    Row("not found: once more the next night", due(night + .hours(20), .urgent), says(.notFound, .notFound)),
+    Row(
+      "not found in two nights: every night", due(night + .days(1) + .hours(20), until: likely, .accusation),
+      says(.notFound, .notFoundYet), says(.notFound, .notFound, .days(1))),
+    Row(
+      "not found for fourteen days: weekly", due(night + .days(21) - .hours(4), until: likely, .accusation),
+      says(.notFound, .notFoundYet), says(.notFound, .notFound, .days(14))),
+    Row(
+      "not found twice in one night is once", due(night + .hours(20), .urgent), says(.notFound, .notFound),
+      says(.notFound, .notFound)),
+    Row(
+      "not found, found, not found: once", due(night + .days(2) + .hours(20), .urgent), says(.notFound, .notFound),
+      verifies(.days(1)), says(.notFound, .notFound, .days(2))),
+    Row("account gone: when stale", due(night + .days(7), .stale), says(.review, .accountGone)),
+    Row(
+      "account gone, half a year ago: still", due(night + .days(207), .stale), says(.review, .accountGone, .days(200))),
+    Row("a critical would stand on it", due(night + .days(2), .critical), verifies(), isCritical(.days(2))),
+    Row(
+      "a critical on an ID that is not found in two nights", due(night + .days(2), .critical),
+      says(.notFound, .notFound), says(.notFound, .notFound, .days(1)), isCritical(.days(2))),
+    Row(
+      "a critical, asked about in vain", due(night + .days(2) + .minutes(5), .critical), verifies(),
+      isCritical(.days(2)), fails(.days(2))),
+    Row(
+      "a critical that was asked about: stale like any other", due(night + .days(9), until: likely, .stale),
+      verifies(), isCritical(.days(2)), verifies(.days(2))),
+    Row(
+      "an accusation rests on a verified proof: every night", due(night + .hours(20), until: likely, .accusation),
+      verifies(), isAccused()),
+    Row(
+      "an accusation opened days after the answer: the next run", due(night + .hours(20), until: likely, .accusation),
+      verifies(), isAccused(.days(3))),
+    Row(
+      "accused for one day short of fourteen", due(night + .days(13) + .hours(20), until: likely, .accusation),
+      verifies(.days(13)), isAccused()),
+    Row(
+      "accused for fourteen days: weekly", due(night + .days(21) - .hours(4), until: likely, .accusation),
+      verifies(.days(14)), isAccused()),
+    Row(
+      "accused, then silence", due(night + .days(1) + .minutes(5), until: likely, .accusation), verifies(),
+      isAccused(), fails(.days(1))),
+    Row(
+      "accused by a proof that only local checks can judge", due(night + .days(7), until: likely, .judgedOffline),
+      says(.verified, nil, isOffline: true), isAccused()),
+    Row("accused, and beyond the horizon", nil, verifies(.days(120)), isAccused(.days(119))),
+    Row(
+      "a refusal counts from its accusation", due(night + .days(15) + .hours(20), until: likely, .accusation),
+      says(.notFound, .notFoundYet), says(.notFound, .notFound, .days(15)), isAccused(.days(2))),
+    Row(
+      "accused, and then the payload is another", due(received, .urgent), verifies(), isAccused(), renews(.days(1))),
+    Row(
+      "rejected, and then the payload is another", due(received, .urgent), says(.rejected, .malformed, isOffline: true),
+      renews(.days(1))),
+    Row("nothing was asked", due(received, .urgent), says(.pending, .neverChecked, isOffline: true)),
   ]
 
   @Test("Attempts are counted since the last final answer")

@@ -346,53 +346,50 @@ import Testing
     }
   }
 
-  @Test("No facts give no record")
-  func none() { #expect(TransactionRecord.folding([]) == nil) }
+  private typealias Facts = [(seconds: Int64, channel: EvidenceChannel, revocation: Statement<Revocation?>)]
+  /// Facts, the resulting refund, and the date of a withdrawal.
+  private typealias RefundRow = (name: String, facts: Facts, refund: Revocation?, withdrawn: Int64?)
 
-  @Test("A refund is kept beside an older receipt without it")
-  func refundSurvives() {
-    let record = TransactionRecord.folding([
-      .evidence(at: 9, by: .serverApi, .stated(refund)), .evidence(at: 1, by: .offline, .stated(nil)),
-    ])
-    #expect(record?.revocation == refund)
-    #expect(record?.revocationWithdrawnDate == nil)
+  private static let refunds: [RefundRow] =
+    [
+      ("an older receipt lacks it", [(9, .serverApi, .stated(refund)), (1, .offline, .stated(nil))], refund, nil),
+      (
+        "newer facts lack it: the first of them reverses it",
+        [
+          (1, .serverApi, .stated(nil)), (2, .notification, .stated(refund)), (3, .notification, .stated(nil)),
+          (4, .serverApi, .stated(nil)),
+        ], nil, 3
+      ),
+      (
+        "a second refund after a reversal",
+        [(2, .serverApi, .stated(refund)), (3, .serverApi, .stated(nil)), (4, .serverApi, .stated(refund))], refund, nil
+      ),
+      ("never refunded", [(1, .offline, .stated(nil)), (2, .serverApi, .stated(nil))], nil, nil),
+      (
+        "a cancellation that verifyReceipt no longer shows is withdrawn",
+        [(1, .verifyReceipt, .stated(refund)), (2, .verifyReceipt, .absent)], nil, 2
+      ),
+      (
+        "a cancellation that another channel has confirmed is not withdrawn",
+        [(1, .verifyReceipt, .stated(refund)), (2, .serverApi, .stated(refund)), (3, .verifyReceipt, .absent)],
+        refund, nil
+      ),
+    ]
+
+  private static let silence: [RefundRow] = EvidenceChannel.allCases.map { channel in
+    ("a fact without a statement", [(1, .serverApi, .stated(refund)), (2, channel, .absent)], refund, nil)
   }
 
-  @Test("A newer fact without the refund reverses it")
-  func reversed() {
-    let record = TransactionRecord.folding([
-      .evidence(at: 1, by: .serverApi, .stated(nil)), .evidence(at: 2, by: .notification, .stated(refund)),
-      .evidence(at: 3, by: .notification, .stated(nil)), .evidence(at: 4, by: .serverApi, .stated(nil)),
-    ])
-    #expect(record?.revocation == nil)
-    #expect(record?.revocationWithdrawnDate == Instant(seconds: 3), "the date of the first statement")
-  }
-
-  @Test("A second refund after a reversal counts")
-  func again() {
-    let record = TransactionRecord.folding([
-      .evidence(at: 2, by: .serverApi, .stated(refund)), .evidence(at: 3, by: .serverApi, .stated(nil)),
-      .evidence(at: 4, by: .serverApi, .stated(refund)),
-    ])
-    #expect(record?.revocation == refund)
-    #expect(record?.revocationWithdrawnDate == nil)
-  }
-
-  @Test("A transaction that was never refunded has no reversed refund")
-  func neverRefunded() {
-    let record = TransactionRecord.folding([
-      .evidence(at: 1, by: .offline, .stated(nil)), .evidence(at: 2, by: .serverApi, .stated(nil)),
-    ])
-    #expect(record?.revocationWithdrawnDate == nil)
-  }
-
-  @Test("A fact without a statement reverses no refund", arguments: EvidenceChannel.allCases)
-  func silence(channel: EvidenceChannel) {
-    let record = TransactionRecord.folding([
-      .evidence(at: 1, by: .serverApi, .stated(refund)), .evidence(at: 2, by: channel, .absent),
-    ])
-    #expect(record?.revocation == refund)
-    #expect(record?.signedDate == Instant(seconds: 2))
+  @Test("A refund stands until a newer statement of a channel that can state refunds lacks it")
+  func refundsAndReversals() {
+    #expect(TransactionRecord.folding([]) == nil)
+    for (name, facts, refund, withdrawn) in Self.refunds + Self.silence {
+      let record = TransactionRecord.folding(
+        facts.map { .evidence(at: $0.seconds, by: $0.channel, $0.revocation) })
+      #expect(record?.revocation == refund, "\(name)")
+      #expect(record?.revocationWithdrawnDate == withdrawn.map { Instant(seconds: $0) }, "\(name)")
+      #expect(record?.signedDate == facts.map { Instant(seconds: $0.seconds) }.max(), "\(name)")
+    }
   }
 
   @Test("A record shows whether any channel could state a refund")
@@ -417,24 +414,6 @@ import Testing
     }
     let first = try #require(TransactionRecord.folding([facts[0]]))
     #expect(first.adding(Array(facts[1...])) == TransactionRecord.folding(facts))
-  }
-
-  @Test("A cancellation that verifyReceipt no longer shows is withdrawn")
-  func cancellationGone() {
-    let record = TransactionRecord.folding([
-      .evidence(at: 1, by: .verifyReceipt, .stated(refund)), .evidence(at: 2, by: .verifyReceipt, .absent),
-    ])
-    #expect(record?.revocation == nil)
-    #expect(record?.revocationWithdrawnDate == Instant(seconds: 2))
-  }
-
-  @Test("A cancellation that another channel has confirmed is not withdrawn")
-  func cancellationConfirmed() {
-    let record = TransactionRecord.folding([
-      .evidence(at: 1, by: .verifyReceipt, .stated(refund)), .evidence(at: 2, by: .serverApi, .stated(refund)),
-      .evidence(at: 3, by: .verifyReceipt, .absent),
-    ])
-    #expect(record?.revocation == refund)
   }
 
   @Test("A stated absence of a token is kept until a token is stated")
@@ -492,7 +471,8 @@ import Testing
     }
   }
 
-  private let refund = Revocation(date: Instant(seconds: 50))
+  private static let refund = Revocation(date: Instant(seconds: 50))
+  private var refund: Revocation { Self.refund }
 
   @Test("Facts of one instant and channel are ordered by each field, numbers by value")
   func tieBreakers() {

@@ -129,7 +129,7 @@ import Testing
 
   /// For late facts in any order: debits equal credits per day and currency, line names are unique, the entries up to a
   /// night add up to the facts of that night, and the order of events does not change the entries.
-  @Test(arguments: 1...1_000 as ClosedRange<UInt64>)
+  @Test(arguments: 1...UInt64(150 * Effort.factor))
   func nightsAddUpToTheMonth(_ seed: UInt64) throws {
     var random = SeededGenerator(seed: seed)
     let nights = 30

@@ -28,9 +28,12 @@ import Testing
 
   @Test("Random worlds reach every rule of the verdict, and decline every rule but the last")
   func everyRule() {
-    var applied: Set<VerdictRule> = []
-    var declined: Set<VerdictRule> = []
-    for seed in 0..<40 as Range<UInt64> {
+    // Random worlds contain no contradictory records.
+    let (applicable, declinable) = (
+      Set(VerdictRule.allCases).subtracting([.recordsContradict]), Set(VerdictRule.allCases.dropLast())
+    )
+    var (applied, declined): (Set<VerdictRule>, Set<VerdictRule>) = ([], [])
+    for seed in 0..<40 as Range<UInt64> where applied != applicable || declined != declinable {
       var generator = SeededGenerator(seed: seed)
       for _ in 0..<60 {
         let world = RandomWorld.make(using: &generator).world
@@ -41,9 +44,7 @@ import Testing
         }
       }
     }
-    // Random worlds contain no contradictory records.
-    #expect(applied == Set(VerdictRule.allCases).subtracting([.recordsContradict]))
-    #expect(declined == Set(VerdictRule.allCases.dropLast()))
+    #expect(applied == applicable && declined == declinable)
   }
 
   @Test(

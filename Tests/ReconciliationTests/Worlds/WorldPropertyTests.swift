@@ -8,12 +8,16 @@ import Testing
 @Suite struct WorldPropertyTests {
   static let worldsPerBlock = 150
 
-  @Test("Every order is in exactly one disposition, and the totals balance", arguments: Effort.blocks)
-  func dispositions(block: UInt64) {
+  private static let findingsOfDispositions: [Disposition: FindingKind] = [
+    .paidNotDelivered: .paidNotDelivered, .partlyDelivered: .partlyDelivered, .deliveredNotPaid: .deliveredNotPaid,
+    .refundedStillDelivered: .refundedStillDelivered, .badRow: .badRow,
+  ]
+
+  @Test("Dispositions, verdicts, findings and totals agree with each other", arguments: Effort.blocks)
+  func agreement(block: UInt64) {
     forEachWorld(block) { random, _ in
-      let world = random.world
-      let outcome = world.audited()
-      #expect(Set(outcome.judgements.keys) == Set(world.orders.map(\.orderId)))
+      let (world, outcome) = (random.world, random.world.audited())
+      #expect(Set(outcome.judgements.keys) == Set(world.orders.map(\.orderId)), "every order has one disposition")
       #expect(outcome.totals.ordersRead == world.orders.count)
       #expect(outcome.totals.ordersByDisposition.reduce(0, +) == world.orders.count)
       #expect(outcome.totals.isBalanced)
@@ -21,6 +25,43 @@ import Testing
         let isBad = if case .bad = row { true } else { false }
         #expect((outcome.judgements[row.orderId]?.disposition == .badRow) == isBad)
       }
+      for judgement in outcome.judgements.values {
+        switch judgement.verdict {
+        case .unpaid(let reason, _): #expect(reason.provesUnpaid)
+        case .unconfirmed(let reason): #expect(!reason.provesUnpaid)
+        case .paid(let record): #expect(record.isLive && !record.isFamilyShared && !record.isContradictory)
+        case .reversed(let record): #expect(record.environment == .production && record.isReversed)
+        case .nothingToPay: #expect(judgement.disposition == .settled || judgement.disposition == .void)
+        case .none: #expect(judgement.disposition == .badRow)
+        }
+        for (disposition, kind) in Self.findingsOfDispositions {
+          let stands = judgement.findings.contains { $0.kind == kind && $0.subject == .order(judgement.row.orderId) }
+          #expect(stands == (judgement.disposition == disposition), "a disposition has its finding")
+        }
+        let stakes = judgement.findings.filter { $0.atStake != nil && $0.kind != .chargedTwice }
+        #expect(
+          stakes.count <= (judgement.disposition == .sandbox ? 0 : 1), "besides charged_twice, one amount at risk")
+      }
+      let identities = outcome.findings.map(\.identity)
+      #expect(Set(identities).count == identities.count, "identities of findings are unique")
+      expectNoMoneyIsLost(world, outcome)
+    }
+  }
+
+  /// A live payment of our app is claimed by an order or has a finding, never both.
+  private func expectNoMoneyIsLost(_ world: World, _ outcome: World.Outcome) {
+    let claimed = world.matchedFacts().claimed
+    let orphans = Set(
+      outcome.findings.filter { $0.kind == .orphanPayment || $0.kind == .renewalWithoutOrder }.map(\.subject.id))
+    let listed = world.awaitingDetails()
+    for record in TransactionRecord.foldingPurchases(world.transactions)
+    where record.isLive && record.bundleId == ShopFixture.bundle && record.transactionId == record.smallestId {
+      if listed.contains(record.key), !record.isRevocationKnown { continue }
+      let isSale = !record.isFamilyShared && !record.isRestore
+      guard isSale, let date = record.purchaseDate, date >= world.rules.lookbackStart,
+        !world.rules.mayAwaitOrder(since: date)
+      else { continue }
+      #expect(claimed.isDisjoint(with: record.keys) != orphans.isDisjoint(with: record.keys.map(\.transactionId)))
     }
   }
 
@@ -54,79 +95,6 @@ import Testing
       }
     }
     #expect(tried > 5)
-  }
-
-  @Test("A verdict and its reason agree", arguments: Effort.blocks)
-  func reasons(block: UInt64) {
-    forEachWorld(block) { random, _ in
-      for judgement in random.world.audited().judgements.values {
-        switch judgement.verdict {
-        case .unpaid(let reason, _): #expect(reason.provesUnpaid)
-        case .unconfirmed(let reason): #expect(!reason.provesUnpaid)
-        case .paid(let record): #expect(record.isLive && !record.isFamilyShared && !record.isContradictory)
-        case .reversed(let record): #expect(record.environment == .production && record.isReversed)
-        case .nothingToPay: #expect(judgement.disposition == .settled || judgement.disposition == .void)
-        case .none: #expect(judgement.disposition == .badRow)
-        }
-      }
-    }
-  }
-
-  @Test(
-    "An order has the finding of a disposition exactly if it has the disposition", arguments: Effort.blocks)
-  func namedFindings(block: UInt64) {
-    let named: [Disposition: FindingKind] = [
-      .paidNotDelivered: .paidNotDelivered, .partlyDelivered: .partlyDelivered, .deliveredNotPaid: .deliveredNotPaid,
-      .refundedStillDelivered: .refundedStillDelivered, .badRow: .badRow,
-    ]
-    forEachWorld(block) { random, _ in
-      for judgement in random.world.audited().judgements.values {
-        for (disposition, kind) in named {
-          let stands = judgement.findings.contains { $0.kind == kind && $0.subject == .order(judgement.row.orderId) }
-          #expect(stands == (judgement.disposition == disposition))
-        }
-      }
-    }
-  }
-
-  @Test("Identities of findings are unique", arguments: Effort.blocks)
-  func identities(block: UInt64) {
-    forEachWorld(block) { random, _ in
-      let identities = random.world.audited().findings.map(\.identity)
-      #expect(Set(identities).count == identities.count)
-    }
-  }
-
-  @Test(
-    "Besides charged_twice, at most one finding of an order has an amount at risk", arguments: Effort.blocks)
-  func stakes(block: UInt64) {
-    forEachWorld(block) { random, _ in
-      for judgement in random.world.audited().judgements.values {
-        let stakes = judgement.findings.filter { $0.atStake != nil && $0.kind != .chargedTwice }
-        #expect(stakes.count <= (judgement.disposition == .sandbox ? 0 : 1))
-      }
-    }
-  }
-
-  @Test("A live payment of our app is claimed by an order or has a finding, never both", arguments: Effort.blocks)
-  func noMoneyIsLost(block: UInt64) {
-    forEachWorld(block) { random, _ in
-      let world = random.world
-      let claimed = world.matchedFacts().claimed
-      let orphans = Set(
-        world.audited().findings.filter { $0.kind == .orphanPayment || $0.kind == .renewalWithoutOrder }.map(
-          \.subject.id))
-      let listed = world.awaitingDetails()
-      for record in TransactionRecord.foldingPurchases(world.transactions)
-      where record.isLive && record.bundleId == ShopFixture.bundle && record.transactionId == record.smallestId {
-        if listed.contains(record.key), !record.isRevocationKnown { continue }
-        let isSale = !record.isFamilyShared && !record.isRestore
-        guard isSale, let date = record.purchaseDate, date >= world.rules.lookbackStart,
-          !world.rules.mayAwaitOrder(since: date)
-        else { continue }
-        #expect(claimed.isDisjoint(with: record.keys) != orphans.isDisjoint(with: record.keys.map(\.transactionId)))
-      }
-    }
   }
 
   @Test("A row that is read and not judged, or judged and not read, unbalances the totals")
