@@ -324,12 +324,14 @@ struct CSVFileTests {
     report.options.pseudonyms = Pseudonyms(key: Array("sixteen bytes ok".utf8))
     // printf dana | openssl dgst -sha256 -hmac 'sixteen bytes ok' | cut -c 1-32
     let name = "u-6394b29036844ff1500f2e9f5dcc8c9d"
-    for file in ["orders.csv", "findings.csv", "users.csv"] {
-      let text = try report.file(file)
-      #expect(text.contains(name), "\(file)")
-      #expect(!text.contains(",dana,gems") && !text.contains("\r\ndana,USD"), "\(file)")
+    try report.written { directory in
+      for file in ["orders.csv", "findings.csv", "users.csv"] {
+        let text = try contents(file, in: directory)
+        #expect(text.contains(name), "\(file)")
+        #expect(!text.contains(",dana,gems") && !text.contains("\r\ndana,USD"), "\(file)")
+      }
+      #expect(try contents("orders.csv", in: directory).contains("\r\ndana,\(name),"))
     }
-    #expect(try report.file("orders.csv").contains("\r\ndana,\(name),"))
     // User IDs in sentences become pseudonyms, too.
     let named = Finding(.wrongUser, .order("o7"), reason: "Goods went to user \(user: "zoe").")
     report.report(ReportedFinding(named, firstSeen: SampleReport.asOf, remark: "Called zoe, no answer."))
@@ -340,15 +342,17 @@ struct CSVFileTests {
     report.report(asked)
     report.options.formats = [.csv, .xlsx]
     let zoe = try #require(report.options.pseudonyms).pseudonym(of: "zoe")
-    for file in ["findings.csv", "actions.json", "report.html"] {
-      let text = try report.file(file)
-      #expect(!text.contains("zoe"), "\(file)")
-      #expect(text.contains("Goods went to user \(zoe)."), "\(file)")
-      #expect(text.contains("The proof does not carry it."), "\(file)")
-      #expect(file == "actions.json" || text.contains(ReportedFinding.withheldRemark), "\(file)")
-      #expect(file == "actions.json" || text.contains("Asked the client"), "\(file)")
+    try report.written { directory in
+      for file in ["findings.csv", "actions.json", "report.html"] {
+        let text = try contents(file, in: directory)
+        #expect(!text.contains("zoe"), "\(file)")
+        #expect(text.contains("Goods went to user \(zoe)."), "\(file)")
+        #expect(text.contains("The proof does not carry it."), "\(file)")
+        #expect(file == "actions.json" || text.contains(ReportedFinding.withheldRemark), "\(file)")
+        #expect(file == "actions.json" || text.contains("Asked the client"), "\(file)")
+      }
+      #expect(try contents("report.html", in: directory).contains("Is it signed? No: nobody knows by whom."))
     }
-    #expect(try report.file("report.html").contains("Is it signed? No: nobody knows by whom."))
     #expect(Pseudonyms(key: Array("fifteen bytes.".utf8)) == nil)
   }
 
