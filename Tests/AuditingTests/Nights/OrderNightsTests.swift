@@ -1,0 +1,352 @@
+import Foundation
+import Postgres
+import Publishing
+import Reconciliation
+import Reporting
+import Settings
+import Streams
+import Testing
+
+@testable import AuditStore
+@testable import Auditing
+@testable import Run
+
+/// Nights store the orders, refunds, journal entries and sandbox purchases that have changed.
+@Suite struct OrderNightsTests {
+  private static func order() throws -> Order {
+    Order(
+      orderId: "order", userId: "user", productId: "gems",
+      amount: Money(minorUnits: 990, currency: try #require(Currency(code: "USD"))), status: .pending,
+      createdAt: StoredNights.asOf - .days(2))
+  }
+
+  private static func judged(_ order: Order, _ deliveries: [Delivery] = []) -> Judgement {
+    Judgement(
+      judging: OrderFacts(order: order, deliveries: deliveries),
+      rules: StoredNights.plan(asOf: StoredNights.asOf).rules)
+  }
+
+  private static func repeated(_ order: Order) -> Judgement {
+    Judgement(
+      reporting: BadOrder(
+        orderId: order.orderId, userId: order.userId, bundleId: nil, productId: order.productId, quantity: 1,
+        amountText: "9.90", currencyText: "USD", statusText: "pending", transactionId: nil, createdAt: order.createdAt,
+        defect: "order_id is not unique"))
+  }
+
+  private func keep(
+    _ night: Int, _ judgements: [Judgement], testUsers: Set<Identifier> = [],
+    on connection: borrowing BlockingConnection
+  ) throws -> (adjusted: [ChangeRow], figures: NightFigures) {
+    let orders = OrderNights(isWanted: true, testUsers: testUsers, temporaryDirectory: NSTemporaryDirectory())
+    for judgement in judgements { try orders.add(judgement) }
+    let asOf = StoredNights.asOf(night)
+    let base = night == 0 ? nil : StoredNights.base(night - 1)
+    var (adjusted, figures) = ([ChangeRow](), NightFigures())
+    try connection.transaction { connection in
+      try orders.compare(
+        with: base, isKept: true, isOfFew: false, asOf: asOf, createdBefore: asOf, lookbackStart: asOf - .days(120),
+        in: StoredNights.dimensions, on: connection, figures: &figures, each: { _, _ in }
+      ) { adjusted.append($0) }
+      try orders.save(
+        StoredNights.record(night), lookbackStart: asOf - .days(120),
+        in: StoredNights.dimensions, on: connection)
+    }
+    return (adjusted, figures)
+  }
+
+  private func kept(_ connection: borrowing BlockingConnection) throws -> [String] {
+    try connection.texts(
+      """
+      SELECT concat_ws(' ', row_number() OVER (ORDER BY as_of), user_id, amount, disposition)
+      FROM night_audit.order_nights ORDER BY as_of
+      """)
+  }
+
+  @Test func duplicateRowsKeepTheirOrdersDisposition() async throws {
+    try await StoredNights.with { connection in
+      let order = try Self.order()
+      let (judged, repeated) = (Self.judged(order), Self.repeated(order))
+      #expect(try keep(0, [judged], on: connection).adjusted == [])
+      #expect(try keep(1, [repeated, judged, repeated], on: connection).adjusted == [])
+      let word = judged.disposition.rawValue
+      #expect(try kept(connection) == ["1 user 9.90 \(word)"])
+      let adjusted = try keep(2, [repeated, repeated], on: connection).adjusted
+      #expect(adjusted.map(\.before) == [word] && adjusted.map(\.after) == ["bad_row"])
+    }
+  }
+
+  /// The tie-out reads the orders first and may fail half-way; the comparison must still read all of them.
+  @Test func ordersAreEmittedBeforeTheComparison() async throws {
+    struct Failure: Error {}
+    try await StoredNights.with { connection in
+      let order = try Self.order()
+      let orders = OrderNights(isWanted: true, testUsers: [], temporaryDirectory: NSTemporaryDirectory())
+      for judgement in [Self.repeated(order), Self.judged(order)] { try orders.add(judgement) }
+      var told: [JudgedOrder] = []
+      for _ in 0..<2 { try orders.forEachOrder { told.append($0) } }
+      let said = try #require(JudgedOrder(Self.judged(order)))
+      #expect(told == [said, said])
+      #expect(throws: Failure.self) { try orders.forEachOrder { _ in throw Failure() } }
+      var compared: [Identifier] = []
+      var figures = NightFigures()
+      try orders.compare(
+        with: nil, isKept: true, isOfFew: false, asOf: StoredNights.asOf, createdBefore: StoredNights.asOf,
+        lookbackStart: StoredNights.asOf - .days(120), in: StoredNights.dimensions, on: connection,
+        figures: &figures, each: { id, _ in compared.append(id) }
+      ) { _ in }
+      #expect(compared == ["order"])
+    }
+  }
+
+  @Test func ordersThatLostTheirPurchaseOrChangedTheirAmountAreCounted() async throws {
+    try await StoredNights.with { connection in
+      var free = try Self.order()
+      free.amount = Money(minorUnits: 0, currency: free.amount.currency)
+      let delivery = Delivery(
+        deliveryId: "d", orderId: free.orderId, userId: free.userId, productId: free.productId, quantity: 1,
+        deliveredAt: free.createdAt)
+      var figures: [NightFigures] = []
+      for (night, order) in [free, free, try Self.order()].enumerated() {
+        figures.append(try keep(night, [Self.judged(order, [delivery])], on: connection).figures)
+      }
+      #expect(figures.map(\.ordersBefore) == [0, 1, 1] && figures.map(\.purchasesBefore) == [0, 1, 1])
+      #expect(figures.map(\.otherAmounts.examples) == [[], [], ["order order: 0.00 USD, now 9.90 USD"]])
+      #expect(figures.map(\.lostPurchases.examples) == [[], [], ["order order: Settled, now Delivered, not paid"]])
+      let gone = try keep(3, [], on: connection).figures
+      #expect(figures.allSatisfy { $0.missingOrders.count == 0 })
+      #expect(gone.missingOrders == NightFigures.Sample(count: 1, examples: ["order order"]))
+    }
+  }
+
+  @Test func correctedOrdersAreStoredWithEqualDispositions() async throws {
+    try await StoredNights.with { connection in
+      var order = try Self.order()
+      let word = Self.judged(order).disposition.rawValue
+      #expect(try keep(0, [Self.judged(order)], on: connection).adjusted == [])
+      order.amount = Money(minorUnits: 1_990, currency: order.amount.currency)
+      #expect(try keep(1, [Self.judged(order)], on: connection).adjusted == [])
+      order.userId = "another"
+      #expect(try keep(2, [Self.judged(order)], on: connection).adjusted == [])
+      #expect(try keep(3, [Self.judged(order)], on: connection).adjusted == [])
+      #expect(try kept(connection) == ["1 user 9.90 \(word)", "2 user 19.90 \(word)", "3 another 19.90 \(word)"])
+    }
+  }
+
+  @Test func paymentsAndDeliveriesWithoutAnOrderCountOnTheirDay() throws {
+    let (plan, collector) = (StoredNights.plan(asOf: StoredNights.asOf), StoredNights.collector())
+    let found: [(kind: FindingKind, hours: Int64)] = [
+      (.orphanPayment, 0), (.orphanPayment, 23), (.orphanPayment, 24), (.orphanPayment, -1), (.orphanDelivery, 1),
+      (.signatureInvalid, 1),
+    ]
+    for (number, (kind, hours)) in found.enumerated() {
+      var finding = Finding(kind: kind, subject: .transaction(Identifier("\(number)")), reason: "x")
+      finding.occurredAt = plan.period.start + .hours(hours)
+      try collector.add(finding, subjects: [], plan: plan)
+    }
+    let counts = collector.totals.ordersByKind
+    #expect(counts[FindingKind.orphanPayment.index] == 2 && counts[FindingKind.orphanDelivery.index] == 1)
+    #expect(counts.reduce(0, +) == 3)
+  }
+
+  /// An order for a whole subscription is not late, although it owns the newest renewal.
+  @Test(arguments: [true, false]) func renewalsAreNoLatePayments(_ isRenewal: Bool) throws {
+    let (plan, collector) = (StoredNights.plan(asOf: StoredNights.asOf), StoredNights.collector())
+    var order = try Self.order()
+    order.createdAt = StoredNights.asOf - .days(10)
+    var record = TransactionRecord(environment: .production, transactionId: "T", productId: "gems")
+    record.purchaseDate = order.createdAt + .hours(80)
+    record.expiresDate = order.createdAt + .days(30)
+    record.isRenewal = isRenewal
+    var claims = OrderClaims()
+    claims.owned = [record]
+    let judgement = Judgement(judging: OrderFacts(order: order, claims: claims), rules: plan.rules)
+    try collector.add(judgement, subjects: [], plan: plan)
+    #expect(collector.paymentTimes.orders == (isRenewal ? 0 : 1) && collector.paymentTimes.late == (isRenewal ? 0 : 1))
+  }
+
+  // MARK: - Journal
+
+  private static func paid(_ id: Identifier, createdAt: Instant) throws -> Judgement {
+    var order = try Self.order()
+    (order.orderId, order.createdAt) = (id, createdAt)
+    var judgement = judged(order)
+    judgement.verdict = .paid(TransactionRecord(environment: .production, transactionId: "T", productId: "gems"))
+    judgement.disposition = .settled
+    return judgement
+  }
+
+  /// Prepares the journal of a night, and posts it if the night is complete.
+  private func post(
+    _ night: Int, _ judgements: [Judgement], _ settlement: [(JournalEvent, JournalPosting)] = [],
+    isComplete: Bool = true, on connection: borrowing BlockingConnection
+  ) throws {
+    let orders = OrderNights(isWanted: true, testUsers: [], temporaryDirectory: NSTemporaryDirectory())
+    for judgement in judgements { try orders.add(judgement) }
+    let journal = NightJournal(
+      StoredNights.plan(asOf: StoredNights.asOf(night)), Settings(), isPosting: true, directory: NSTemporaryDirectory())
+    try connection.transaction { connection in
+      try journal.prepare(orders, settlement, on: connection)
+      if isComplete { try journal.save(StoredNights.record(night), on: connection) }
+    }
+  }
+
+  private func posted(_ connection: borrowing BlockingConnection) throws -> [String] {
+    try connection.texts(
+      """
+      SELECT concat_ws(' ', posted_for, kind, subject, version, amount, event_day) FROM night_audit.bi_journal
+      ORDER BY posted_for, kind, subject, version, is_reversal DESC
+      """)
+  }
+
+  @Test func aCompleteNightPostsSalesAndApplesAmountsOfIncompleteOnes() async throws {
+    try await StoredNights.with { connection in
+      let currency = try Self.order().amount.currency
+      func posting(_ minorUnits: Int64, _ day: String) -> JournalPosting {
+        JournalPosting(amount: Money(minorUnits: minorUnits, currency: currency), day: day)
+      }
+      func settlement(commission: Int64) -> [(JournalEvent, JournalPosting)] {
+        [
+          (JournalEvent(.commission, "2027-01 USD"), posting(commission, "2026-11-20")),
+          (JournalEvent(.payout, "2027-01 USD"), posting(650, "2026-11-21")),
+        ]
+      }
+      let first = try Self.paid("a", createdAt: StoredNights.asOf - .hours(12))
+      let both = [first, try Self.paid("b", createdAt: StoredNights.asOf + .hours(12))]
+      try post(0, [first], on: connection)
+      try post(1, both, settlement(commission: 300), isComplete: false, on: connection)
+      #expect(try posted(connection) == ["2026-11-19 sale a 1 9.90 2026-11-19"])
+      try post(2, both, settlement(commission: 300), on: connection)
+      try post(3, both, settlement(commission: 400), on: connection)
+      #expect(
+        try posted(connection) == [
+          "2026-11-19 sale a 1 9.90 2026-11-19", "2026-11-21 commission 2027-01 USD 1 3.00 2026-11-20",
+          "2026-11-21 payout 2027-01 USD 1 6.50 2026-11-21", "2026-11-21 sale b 1 9.90 2026-11-20",
+          "2026-11-22 commission 2027-01 USD 1 -3.00 2026-11-20", "2026-11-22 commission 2027-01 USD 2 4.00 2026-11-20",
+        ])
+    }
+  }
+
+  // MARK: - Refunds
+
+  private static func refund(_ id: Identifier, _ milliPercent: Int32, of order: Identifier? = nil) throws -> RefundRow {
+    RefundRow(
+      transactionId: id, orderId: order, productId: "gems",
+      refunded: try Self.order().amount.share(milliPercent: milliPercent), milliPercent: milliPercent,
+      purchasedAt: StoredNights.asOf - .days(2), refundedAt: StoredNights.asOf - .days(1), reason: "other")
+  }
+
+  private func keep(
+    _ night: Int, refunds rows: [RefundRow], _ selection: Selection = Selection(),
+    on connection: borrowing BlockingConnection
+  ) throws -> [ChangeRow] {
+    let sorter = SpillSorter(directory: NSTemporaryDirectory())
+    var content = RecordBytes()
+    for row in rows {
+      content.clear()
+      row.write(to: &content)
+      try sorter.add(row.transactionId, content)
+    }
+    let asOf = StoredNights.asOf(night)
+    let refunds = RefundNights(sorter, before: asOf, temporaryDirectory: NSTemporaryDirectory())
+    let base = night == 0 ? nil : StoredNights.base(night - 1)
+    var adjusted: [ChangeRow] = []
+    try connection.transaction { connection in
+      try refunds.compare(
+        with: base, selection, asOf: asOf, refundedBefore: asOf,
+        in: StoredNights.dimensions, on: connection
+      ) { adjusted.append($0) }
+      // Filtered runs record no night.
+      if selection.isNarrowing { return }
+      try refunds.save(StoredNights.record(night), in: StoredNights.dimensions, on: connection)
+    }
+    return adjusted
+  }
+
+  private func listedRefunds(_ connection: borrowing BlockingConnection) throws -> [String] {
+    try connection.texts(
+      """
+      SELECT concat_ws(' ', transaction_id, order_id, amount, percentage, business_day, reason)
+      FROM night_audit.bi_refunds ORDER BY 1
+      """)
+  }
+
+  /// Of an order, of a further charge of the same order, and without an order.
+  @Test func aRefundThatWasReportedWithAnotherAmountIsAnAdjustment() async throws {
+    try await StoredNights.with { connection in
+      let owners: [(id: Identifier, order: Identifier?)] = [("T1", nil), ("T2", "order"), ("T3", "order")]
+      func refunds(_ milliPercent: Int32) throws -> [RefundRow] {
+        try owners.map { try Self.refund($0.id, milliPercent, of: $0.order) }
+      }
+      func money(_ minorUnits: Int64) throws -> Money {
+        Money(minorUnits: minorUnits, currency: try Self.order().amount.currency)
+      }
+      #expect(try keep(0, refunds: refunds(40_000), on: connection) == [])
+      // The order of T4 leaves the lookback; without it, Apple's price counts.
+      let owned = try Self.refund("T4", 40_000, of: "old")
+      #expect(try keep(1, refunds: refunds(40_000) + [owned], on: connection) == [])
+      let rows = try connection.execute("SELECT count(*) FROM night_audit.refund_nights").single().int64(0)
+      #expect(rows == 4, "a night wrote rows for unchanged refunds")
+      let adjusted = try owners.map {
+        ChangeRow(
+          adjustedRefundOf: $0.id, orderId: $0.order, userId: nil, before: try money(396), after: try money(990),
+          refundedAt: StoredNights.asOf - .days(1))
+      }
+      let unowned = try Self.refund("T4", 50_000)
+      #expect(try keep(2, refunds: refunds(100_000) + [unowned], on: connection) == adjusted)
+      #expect(try adjusted.allSatisfy { try $0.amount == money(-594) && $0.kindText == "refund" })
+      #expect(
+        try listedRefunds(connection) == [
+          "T1 -9.90 100 2026-11-19 other", "T2 order -9.90 100 2026-11-19 other",
+          "T3 order -9.90 100 2026-11-19 other", "T4 -4.95 50 2026-11-19 other",
+        ])
+      try connection.execute(
+        """
+        INSERT INTO night_audit.transactions (environment, transaction_id, product_id, tells_account_token,
+          is_contradictory, channel, signed_at, checked_at, revocation_withdrawn_at)
+        SELECT 'Production', id, 'gems', false, false, 'serverApi', $1::timestamptz, $1, $1 FROM unnest(ARRAY['T1', 'T3']) id
+        """, [.timestamp(StoredNights.asOf(2).microseconds)])
+      for (orderId, withdrawn) in [("order", ["order"]), ("other", [])] as [(Identifier, [Identifier?])] {
+        var selection = Selection()
+        selection.orderId = orderId
+        #expect(try keep(3, refunds: [], selection, on: connection).map(\.orderId) == withdrawn)
+      }
+      let withdrawn = try keep(3, refunds: [Self.refund("T2", 100_000, of: "order")], on: connection)
+      #expect(withdrawn.map(\.orderId) == [nil, "order"])
+      #expect(try withdrawn.allSatisfy { try $0.after == "0.00" && $0.amount == money(990) })
+      #expect(try listedRefunds(connection) == ["T2 order -9.90 100 2026-11-19 other"])
+    }
+  }
+
+  // MARK: - Sandbox
+
+  private static func tested(
+    _ id: Identifier, by user: Identifier, _ product: Identifier, _ disposition: Disposition
+  ) throws -> Judgement {
+    var order = try Self.order()
+    (order.orderId, order.userId, order.productId) = (id, user, product)
+    var judgement = judged(order)
+    (judgement.environment, judgement.disposition) = (.sandbox, disposition)
+    return judgement
+  }
+
+  private func allowed(_ connection: borrowing BlockingConnection) throws -> [String] {
+    try connection.texts(
+      "SELECT concat_ws(' ', user_id, product_id, orders, allowed) FROM night_audit.bi_sandbox ORDER BY 1")
+  }
+
+  @Test func listedTestUsersAreAllowedInTheSandbox() async throws {
+    try await StoredNights.with { connection in
+      let orders = [
+        try Self.tested("a", by: "tester", "gems", .sandbox), try Self.tested("b", by: "tester", "gems", .unconfirmed),
+        try Self.tested("c", by: "tester", "coins", .unconfirmed),
+        try Self.tested("d", by: "customer", "gems", .deliveredNotPaid),
+      ]
+      _ = try keep(0, orders, testUsers: ["tester"], on: connection)
+      #expect(try allowed(connection) == ["customer gems 1 f", "tester coins 1 t", "tester gems 2 t"])
+      // Only the list of test users changes, and one order is missing.
+      _ = try keep(1, Array(orders.dropFirst()), testUsers: ["customer"], on: connection)
+      #expect(try allowed(connection) == ["customer gems 1 t", "tester coins 1 f", "tester gems 2 f"])
+    }
+  }
+}
