@@ -78,6 +78,15 @@ extension World {
 let otherApp = "com.example.other"
 
 extension ShopFixture {
+  /// A paid order without goods, whose purchase has these facts.
+  mutating func paid(_ change: (inout TransactionRecord) -> Void) { paidOrder(transaction: change) }
+
+  /// A sale of a purchase with these facts.
+  mutating func bought(_ change: (inout TransactionRecord) -> Void) { sale(bought: change) }
+
+  /// A sale whose goods have these facts.
+  mutating func delivered(_ change: (inout Delivery) -> Void) { sale(goods: change) }
+
   /// A purchase in another app.
   @discardableResult
   mutating func foreign(_ id: String = "T1") -> TransactionRecord { transaction(id) { $0.bundleId = otherApp } }

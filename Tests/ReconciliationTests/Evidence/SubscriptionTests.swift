@@ -67,9 +67,7 @@ import Testing
     Case("Apple's status is from the instant of the end", "lapsed_still_served on T1 user") {
       $0.lapsed { $0.subscriptionStatusDate = end }
     },
-    Case("Apple's status is older than the end", "nothing") {
-      $0.lapsed { $0.subscriptionStatusDate = end - .microsecond }
-    },
+    Case("Apple's status is older", "nothing") { $0.lapsed { $0.subscriptionStatusDate = end - .microsecond } },
     Case("Apple's status is from the end, and a newer question is unanswered", "nothing") { scene in
       scene.lapsed { $0.subscriptionStatusDate = end }
       for place in scene.world.receipts.indices { scene.world.receipts[place].state.unansweredSince = asOf }

@@ -322,13 +322,11 @@ import Testing
 
   private static let actions: [Case<String>] = [
     Case("a paid order without goods", "paid_not_delivered deliver") { $0.paidOrder() },
-    Case("goods of an old purchase", "paid_not_delivered look") {
-      $0.paidOrder(transaction: { $0.purchaseDate = ordered - .days(31) })
-    },
+    Case("goods of an old purchase", "paid_not_delivered look") { $0.paid { $0.purchaseDate = ordered - .days(31) } },
     Case("goods of another account's purchase", "paid_not_delivered look") {
       $0.paidOrder({ $0.appAccountToken = "a" }, transaction: { $0.appAccountToken = .stated("b") })
     },
-    Case("a partial refund", "partial_refund book_refund") { $0.sale(bought: { $0.revocation = half }) },
+    Case("a partial refund", "partial_refund book_refund") { $0.bought { $0.revocation = half } },
     Case("a partial refund of an order with status refunded", "partial_refund look") {
       $0.sale({ $0.status = .refunded }, bought: { $0.revocation = half })
     },
@@ -563,24 +561,18 @@ import Testing
     Case("the share of a surplus", "delivered_twice major 330") {
       $0.sale({ $0.quantity = 3 }, bought: { $0.quantity = 3 }, goods: { $0.quantity = 4 })
     },
-    Case("the difference of a lower price", "amount_mismatch major 500") {
-      $0.sale(bought: { $0.priceMilliunits = 4_900 })
-    },
-    Case("a started minor unit of a lower price", "amount_mismatch major 500") {
-      $0.sale(bought: { $0.priceMilliunits = 4_901 })
-    },
-    Case("a started minor unit of a higher price", "amount_mismatch major 511") {
-      $0.sale(bought: { $0.priceMilliunits = 15_001 })
-    },
+    Case("the difference of a lower price", "amount_mismatch major 500") { $0.bought { $0.priceMilliunits = 4_900 } },
+    Case("a started cent of a lower price", "amount_mismatch major 500") { $0.bought { $0.priceMilliunits = 4_901 } },
+    Case("a started cent of a higher price", "amount_mismatch major 511") { $0.bought { $0.priceMilliunits = 15_001 } },
     Case("ten units paid for one", "quantity_mismatch critical 8910") { scene in
       (scene.quantity, scene.amount) = (10, .of(9_900))
       scene.order(with: .signed(scene.transaction { ($0.quantity, $0.priceMilliunits) = (1, 9_900) }), isServed: true)
     },
     Case("a purchase 29 days older than its order", "purchase_predates_order minor nothing") {
-      $0.sale(bought: { $0.purchaseDate = ordered - .days(29) })
+      $0.bought { $0.purchaseDate = ordered - .days(29) }
     },
     Case("a purchase 31 days older than its order", "purchase_predates_order major 990") {
-      $0.sale(bought: { $0.purchaseDate = ordered - .days(31) })
+      $0.bought { $0.purchaseDate = ordered - .days(31) }
     },
   ]
 

@@ -41,9 +41,7 @@ import Testing
   static let goods: [Case<String>] = [
     Case("paid and delivered", "nothing") { $0.sale() },
     Case("paid, not delivered", "paid_not_delivered") { $0.paidOrder() },
-    Case("paid just now, not delivered", "nothing") {
-      $0.paidOrder(transaction: { $0.purchaseDate = asOf - .minutes(10) })
-    },
+    Case("paid just now, not delivered", "nothing") { $0.paid { $0.purchaseDate = asOf - .minutes(10) } },
     Case("two of three", "partly_delivered") {
       $0.sale({ $0.quantity = 3 }, bought: { $0.quantity = 3 }, goods: { $0.quantity = 2 })
     },
@@ -78,9 +76,7 @@ import Testing
     Case("unconfirmed longer than the limit", "stuck_unconfirmed") {
       $0.order(with: .unanswered) { $0.createdAt = asOf - .hours(48) - .microsecond }
     },
-    Case("unconfirmed as long as the limit", "nothing") {
-      $0.order(with: .unanswered) { $0.createdAt = asOf - .hours(48) }
-    },
+    Case("unconfirmed up to the limit", "nothing") { $0.order(with: .unanswered) { $0.createdAt = asOf - .hours(48) } },
   ]
 
   /// A status that was changed after the as-of leads to no finding. Findings that do not depend on it remain.
@@ -89,9 +85,7 @@ import Testing
     Case("changed to cancelled after the as-of, paid, not delivered", "paid_not_delivered") {
       $0.paidOrder({ changeLater(&$0, to: .cancelled) })
     },
-    Case("changed to pending after the as-of, paid and delivered", "nothing") {
-      $0.sale { changeLater(&$0, to: .pending) }
-    },
+    Case("changed to pending later, paid and delivered", "nothing") { $0.sale { changeLater(&$0, to: .pending) } },
     Case("changed to verified later, neither paid nor delivered", "nothing") {
       $0.order { changeLater(&$0, to: .verified) }
     },
@@ -154,15 +148,13 @@ import Testing
       scene.signedProof("r2", for: order, of: record)
       scene.delivery(of: order)
     },
-    Case("sandbox goods", "delivered_not_paid, sandbox_delivered") { $0.sale(bought: { $0.environment = .sandbox }) },
+    Case("sandbox goods", "delivered_not_paid, sandbox_delivered") { $0.bought { $0.environment = .sandbox } },
     Case("sandbox goods of a test user", "nothing") { scene in
       scene.world.rules.testUsers = ["user"]
       scene.sale(bought: { $0.environment = .sandbox })
     },
-    Case("Xcode goods", "delivered_not_paid") { $0.sale(bought: { $0.environment = .xcode }) },
-    Case("family access sold", "family_shared_sale, status_mismatch") {
-      $0.sale(bought: { $0.ownership = .familyShared })
-    },
+    Case("Xcode goods", "delivered_not_paid") { $0.bought { $0.environment = .xcode } },
+    Case("family access sold", "family_shared_sale, status_mismatch") { $0.bought { $0.ownership = .familyShared } },
     Case("family access that the shop never booked", "nothing") {
       $0.sale({ $0.status = .pending }, bought: { $0.ownership = .familyShared })
     },
@@ -181,9 +173,7 @@ import Testing
     Case("an answer of Apple's with a bad signature", "nothing") {
       $0.order(with: .init(.unanswered(.signatureInvalid))) { $0.createdAt = asOf - .hours(2) }
     },
-    Case("another app", "status_mismatch, wrong_bundle") {
-      $0.paidOrder(transaction: { $0.bundleId = "com.example.other" })
-    },
+    Case("another app", "status_mismatch, wrong_bundle") { $0.paid { $0.bundleId = "com.example.other" } },
     Case("an Xcode proof", "status_mismatch") { $0.order(with: .init(.rejected(.xcode))) },
     Case("stated as Production, signed for the sandbox", "environment_mislabelled") { scene in
       scene.world.rules.testUsers = ["user"]
@@ -208,7 +198,7 @@ import Testing
     Case("refunded, taken back, booked", "nothing") {
       $0.sale({ $0.status = .refunded }, bought: { $0.revocation = refund }, goods: { $0.revokedAt = asOf })
     },
-    Case("refunded, not booked", "refund_not_booked") { $0.paidOrder(transaction: { $0.revocation = refund }) },
+    Case("refunded, not booked", "refund_not_booked") { $0.paid { $0.revocation = refund } },
     Case("refunded, still delivered", "refunded_still_delivered") {
       $0.sale({ $0.status = .refunded }, bought: { $0.revocation = refund })
     },
@@ -223,7 +213,7 @@ import Testing
     Case("delivered at the moment of the refund", "refunded_still_delivered") {
       $0.sale({ $0.status = .refunded }, bought: { $0.revocation = refund }, goods: { $0.deliveredAt = refund.date })
     },
-    Case("prorated", "partial_refund") { $0.sale(bought: { $0.revocation = third }) },
+    Case("prorated", "partial_refund") { $0.bought { $0.revocation = third } },
     Case("prorated, status refunded", "partial_refund") {
       $0.sale({ $0.status = .refunded }, bought: { $0.revocation = third })
     },
@@ -234,9 +224,7 @@ import Testing
     Case("refunded in the shop, and Apple has stated no refund since", "refund_only_here") {
       $0.sale { book(&$0, at: asOf - .hours(1)) }
     },
-    Case("refunded in the shop after Apple's last statement", "nothing") {
-      $0.sale { book(&$0, at: asOf - .minutes(59)) }
-    },
+    Case("refunded here after Apple's last statement", "nothing") { $0.sale { book(&$0, at: asOf - .minutes(59)) } },
     Case("refunded in the shop, in a row that was changed after the as-of", "nothing") {
       $0.sale { ($0.status, $0.isChangedAfterAsOf) = (.refunded, true) }
     },
@@ -280,7 +268,7 @@ import Testing
     Case("a refund reversed after the as-of, in a row that was changed after it", "nothing") {
       $0.sale({ ($0.status, $0.isChangedAfterAsOf) = (.refunded, true) }, bought: reversedLater)
     },
-    Case("taken back without any refund", "paid_not_delivered") { $0.sale(goods: { $0.revokedAt = asOf - .hours(9) }) },
+    Case("taken back without any refund", "paid_not_delivered") { $0.delivered { $0.revokedAt = asOf - .hours(9) } },
   ]
 
   private static let refund = Revocation(date: asOf - .hours(6))

@@ -50,10 +50,10 @@ import Testing
       }
     },
     Case("a restore by its dates only", "restored_as_sale, status_mismatch") {
-      $0.sale(bought: { $0.originalPurchaseDate = ordered - .days(90) })
+      $0.bought { $0.originalPurchaseDate = ordered - .days(90) }
     },
     Case("an original purchase at the edge of the window", "nothing") {
-      $0.sale(bought: { $0.originalPurchaseDate = ordered - .hours(72) })
+      $0.bought { $0.originalPurchaseDate = ordered - .hours(72) }
     },
     Case("a restore in the sandbox", "restored_as_sale, status_mismatch") {
       $0.sale(bought: {
@@ -61,11 +61,9 @@ import Testing
       })
     },
     Case("a purchase older than the order by more than the window", "purchase_predates_order") {
-      $0.sale(bought: { $0.purchaseDate = ordered - .hours(72) - .microsecond })
+      $0.bought { $0.purchaseDate = ordered - .hours(72) - .microsecond }
     },
-    Case("a purchase older than the order by the window", "nothing") {
-      $0.sale(bought: { $0.purchaseDate = ordered - .hours(72) })
-    },
+    Case("a purchase at the edge of the window", "nothing") { $0.bought { $0.purchaseDate = ordered - .hours(72) } },
     Case("a renewal older than the order", "nothing") {
       $0.sale(bought: {
         ($0.purchaseDate, $0.originalTransactionId, $0.expiresDate) = (ordered - .days(20), "T0", asOf + .days(10))

@@ -55,11 +55,9 @@ import Testing
   }
 
   static let rows: [Case<Disposition>] = [
-    Case("paid exactly as long ago as the delivery grace", .inFlight) {
-      $0.paidOrder(transaction: { $0.purchaseDate = asOf - .hours(1) })
-    },
+    Case("paid as long ago as the delivery grace", .inFlight) { $0.paid { $0.purchaseDate = asOf - .hours(1) } },
     Case("paid one microsecond longer ago", .paidNotDelivered) {
-      $0.paidOrder(transaction: { $0.purchaseDate = asOf - .hours(1) - .microsecond })
+      $0.paid { $0.purchaseDate = asOf - .hours(1) - .microsecond }
     },
     Case("without a purchase date, the grace starts at the verification", .inFlight) {
       $0.paidOrder({ $0.verifiedAt = asOf - .hours(1) }, transaction: { $0.purchaseDate = nil })
@@ -69,22 +67,18 @@ import Testing
       scene.time = asOf - .minutes(30)
       scene.paidOrder(transaction: { $0.purchaseDate = nil })
     },
-    Case("without purchase date and verification, created long ago", .paidNotDelivered) {
-      $0.paidOrder(transaction: { $0.purchaseDate = nil })
-    },
+    Case("without purchase date, created long ago", .paidNotDelivered) { $0.paid { $0.purchaseDate = nil } },
     Case("a partly delivered order has no grace", .partlyDelivered) { scene in
       scene.time = asOf - .minutes(30)
       scene.sale({ $0.quantity = 2 }, goods: { $0.quantity = 1 })
     },
-    Case("goods that another user received count", .settled) { $0.sale(goods: { $0.userId = "stranger" }) },
+    Case("goods that another user received count", .settled) { $0.delivered { $0.userId = "stranger" } },
     Case("goods of another order do not count", .paidNotDelivered) { scene in
       let other = scene.order("other")
       scene.paidOrder()
       scene.delivery(of: other)
     },
-    Case("a delivery row that breaks the contract does not count", .paidNotDelivered) {
-      $0.sale(goods: { $0.defect = "quantity below 1" })
-    },
+    Case("a broken delivery row does not count", .paidNotDelivered) { $0.delivered { $0.defect = "quantity below 1" } },
     Case("family access in the sandbox by another user", .void) { scene in
       scene.world.rules.testUsers = ["somebody"]
       scene.sale(bought: sharedInSandbox)
@@ -93,12 +87,8 @@ import Testing
       scene.world.rules.testUsers = ["somebody"]
       scene.sale(bought: { $0.environment = .sandbox })
     },
-    Case("a sandbox purchase by another user, nothing delivered", .void) {
-      $0.paidOrder(transaction: { $0.environment = .sandbox })
-    },
-    Case("family access is void although goods were delivered", .void) {
-      $0.sale(bought: { $0.ownership = .familyShared })
-    },
+    Case("a sandbox purchase by another user, nothing delivered", .void) { $0.paid { $0.environment = .sandbox } },
+    Case("family access is void although goods were delivered", .void) { $0.bought { $0.ownership = .familyShared } },
     Case("an order without proofs and goods", .void) { $0.order() },
   ]
 
@@ -110,10 +100,8 @@ import Testing
   }
 
   static let testUserRows: [Case<Disposition>] = [
-    Case("a sandbox purchase by a test user", .sandbox) { $0.sale(bought: { $0.environment = .sandbox }) },
-    Case("a sandbox purchase by a test user, nothing delivered", .sandbox) {
-      $0.paidOrder(transaction: { $0.environment = .sandbox })
-    },
+    Case("a sandbox purchase by a test user", .sandbox) { $0.bought { $0.environment = .sandbox } },
+    Case("a sandbox purchase by a test user, nothing delivered", .sandbox) { $0.paid { $0.environment = .sandbox } },
     Case("family access in the sandbox by a test user", .sandbox) { $0.sale(bought: sharedInSandbox) },
     Case("a restore in the sandbox by a test user", .sandbox) { scene in
       scene.sale(bought: {
@@ -124,7 +112,7 @@ import Testing
       $0.sale({ $0.productId = "gems.500" }, bought: { $0.environment = .sandbox })
     },
     Case("another app in the sandbox by a test user", .sandbox) {
-      $0.sale(bought: { ($0.environment, $0.bundleId) = (.sandbox, ShopFixture.otherBundle) })
+      $0.bought { ($0.environment, $0.bundleId) = (.sandbox, ShopFixture.otherBundle) }
     },
     Case("a sandbox purchase that another order owns, by a test user", .sandbox) { scene in
       let record = scene.transaction { $0.environment = .sandbox }
@@ -136,7 +124,7 @@ import Testing
     },
     Case("a production purchase by a test user", .settled) { $0.sale() },
     Case("an order without a proof by a test user", .deliveredNotPaid) { $0.order(isServed: true) },
-    Case("a purchase in Xcode is never sandbox", .deliveredNotPaid) { $0.sale(bought: { $0.environment = .xcode }) },
+    Case("a purchase in Xcode is never sandbox", .deliveredNotPaid) { $0.bought { $0.environment = .xcode } },
   ]
 
   private static func sharedInSandbox(_ record: inout TransactionRecord) {

@@ -19,7 +19,7 @@ import Testing
 
   static let rows: [Case<String>] = [
     Case("paid", "booked") { $0.paidOrder() },
-    Case("reversed", "booked") { $0.paidOrder(transaction: { $0.revocation = Revocation(date: asOf - .days(1)) }) },
+    Case("reversed", "booked") { $0.paid { $0.revocation = Revocation(date: asOf - .days(1)) } },
     Case("an unanswered receipt", "booked, awaited") { $0.order(with: .unanswered) },
     Case("an unanswered receipt of an order with status failed", "awaited") {
       $0.order(with: .unanswered) { $0.status = .failed }
@@ -34,10 +34,10 @@ import Testing
     Case("a look-up that was never made", "booked, awaited") { $0.order(stating: "T1", lookup: .neverChecked) },
     Case("a rejected receipt", "booked") { $0.order(with: .forged) },
     Case("no proof", "") { $0.order { $0.status = .pending } },
-    Case("bought in the sandbox", "") { $0.paidOrder(transaction: { $0.environment = .sandbox }) },
-    Case("made in Xcode", "") { $0.paidOrder(transaction: { $0.environment = .xcode }) },
+    Case("bought in the sandbox", "") { $0.paid { $0.environment = .sandbox } },
+    Case("made in Xcode", "") { $0.paid { $0.environment = .xcode } },
     Case("a renewal that the order states", "booked, owns T1") {
-      $0.paidOrder(transaction: { ($0.isRenewal, $0.expiresDate) = (true, asOf + .days(28)) })
+      $0.paid { ($0.isRenewal, $0.expiresDate) = (true, asOf + .days(28)) }
     },
     Case("a row that breaks the contract", "nothing") { $0.world.orders.append(.bad(.broken("order"))) },
   ]

@@ -9,7 +9,7 @@ import Testing
     (.quantityMismatch, Case("the same quantity", "Ordered and charged 1.") { $0.paidOrder() }),
     (
       .quantityMismatch,
-      Case("no quantity stated", "Apple stated no quantity.") { $0.paidOrder(transaction: { $0.quantity = nil }) }
+      Case("no quantity stated", "Apple stated no quantity.") { $0.paid { $0.quantity = nil } }
     ),
     (.accountTokenMissing, Case("no token", "The order has no account token.") { $0.paidOrder() }),
     (
@@ -20,7 +20,7 @@ import Testing
     ),
     (
       .amountMismatch,
-      Case("no price stated", "Apple stated no price.") { $0.paidOrder(transaction: { $0.priceMilliunits = nil }) }
+      Case("no price stated", "Apple stated no price.") { $0.paid { $0.priceMilliunits = nil } }
     ),
     (
       .lapsedStillServed,

@@ -81,9 +81,9 @@ import Testing
     Case("a renewal that the order does not state", "unconfirmed not_in_receipt") {
       $0.order(with: .list($0.transaction { $0.isRenewal = true }))
     },
-    Case("a renewal that the order states", "paid") { $0.paidOrder(transaction: { $0.isRenewal = true }) },
+    Case("a renewal that the order states", "paid") { $0.paid { $0.isRenewal = true } },
     Case("contradictory records about a stated transaction", "unconfirmed contradiction") {
-      $0.paidOrder(transaction: { $0.isContradictory = true })
+      $0.paid { $0.isContradictory = true }
     },
     Case("contradictory records about the product of an unstated transaction", "unconfirmed contradiction") {
       $0.order(with: .signed($0.transaction { ($0.productId, $0.isContradictory) = ("gems.500", true) }))
@@ -94,18 +94,16 @@ import Testing
           $0.state.signedTransactionId = "T1"
         })
     },
-    Case("a full refund", "reversed") { $0.paidOrder(transaction: { $0.revocation = Revocation(date: asOf) }) },
+    Case("a full refund", "reversed") { $0.paid { $0.revocation = Revocation(date: asOf) } },
     Case("a full refund by percentage", "reversed") {
-      $0.paidOrder(transaction: { $0.revocation = Revocation(date: asOf, percentage: 100_000) })
+      $0.paid { $0.revocation = Revocation(date: asOf, percentage: 100_000) }
     },
     Case("a refund of all but a thousandth of a percent", "paid") {
-      $0.paidOrder(transaction: { $0.revocation = Revocation(date: asOf, percentage: 99_999) })
+      $0.paid { $0.revocation = Revocation(date: asOf, percentage: 99_999) }
     },
-    Case("a prorated refund without a percentage", "paid") {
-      $0.paidOrder(transaction: { $0.revocation = Revocation(date: asOf, type: "REFUND_PRORATED") })
-    },
+    Case("a prorated refund", "paid") { $0.paid { $0.revocation = Revocation(date: asOf, type: "REFUND_PRORATED") } },
     Case("a full refund by type", "reversed") {
-      $0.paidOrder(transaction: { $0.revocation = Revocation(date: asOf, type: "REFUND_FULL") })
+      $0.paid { $0.revocation = Revocation(date: asOf, type: "REFUND_FULL") }
     },
   ]
 

@@ -28,9 +28,7 @@ import Testing
     Case("a signed proof of a transaction in Xcode", "unpaid xcode") {
       $0.order(with: .signed($0.transaction { $0.environment = .xcode }))
     },
-    Case("a stated transaction in LocalTesting", "unpaid xcode") {
-      $0.paidOrder(transaction: { $0.environment = .localTesting })
-    },
+    Case("a stated transaction in LocalTesting", "unpaid xcode") { $0.paid { $0.environment = .localTesting } },
     Case("an empty receipt of another app", "unpaid wrong_bundle") { $0.order(with: .empty(otherApp)) },
     Case("an empty receipt of our app", "unconfirmed not_in_receipt") { $0.order(with: .empty(ShopFixture.bundle)) },
     Case("a purchase in another app", "unpaid wrong_bundle") { $0.order(with: .signed($0.foreign())) },
@@ -45,9 +43,7 @@ import Testing
         with: .signed($0.transaction { $0.environment = .xcode }),
         .init(.verified(.app)) { ($0.state.environment, $0.state.bundleId) = (.production, ShopFixture.bundle) })
     },
-    Case("the stated purchase is in another app", "unpaid wrong_bundle") {
-      $0.paidOrder(transaction: { $0.bundleId = otherApp })
-    },
+    Case("the stated purchase is in another app", "unpaid wrong_bundle") { $0.paid { $0.bundleId = otherApp } },
     Case("a purchase in our app beside a receipt of another app", "paid") {
       $0.order(with: .signed($0.transaction()), .empty(otherApp))
     },
@@ -227,7 +223,7 @@ import Testing
       scene.order(hours: -1, with: .list(record))
       scene.order("nearer", with: .list(record), .init(.neverChecked))
     },
-    Case("a sandbox purchase", "unpaid sandbox") { $0.paidOrder(transaction: { $0.environment = .sandbox }) },
+    Case("a sandbox purchase", "unpaid sandbox") { $0.paid { $0.environment = .sandbox } },
     Case("the owner's signed transaction is unanswered, and contains this purchase only", "unpaid duplicate") { scene in
       let record = scene.transaction()
       scene.order(hours: -1, with: .signed(record))
@@ -240,11 +236,9 @@ import Testing
     Case("a sandbox purchase beside a production one", "paid") {
       $0.order(with: .signed($0.transaction("T1") { $0.environment = .sandbox }), .signed($0.transaction("T2")))
     },
-    Case("access through the family", "unpaid family_shared") {
-      $0.paidOrder(transaction: { $0.ownership = .familyShared })
-    },
+    Case("access through the family", "unpaid family_shared") { $0.paid { $0.ownership = .familyShared } },
     Case("access through the family, taken away", "unpaid family_shared") {
-      $0.paidOrder(transaction: { $0.revocation = Revocation(date: asOf, type: "FAMILY_REVOKE") })
+      $0.paid { $0.revocation = Revocation(date: asOf, type: "FAMILY_REVOKE") }
     },
   ]
 
@@ -257,9 +251,7 @@ import Testing
     Case("verified, one microsecond older than the grace", "unpaid no_evidence") {
       $0.order { $0.createdAt = asOf - .hours(1) - .microsecond }
     },
-    Case("verified, as old as the grace", "unconfirmed awaiting_evidence") {
-      $0.order { $0.createdAt = asOf - .hours(1) }
-    },
+    Case("verified, at the grace", "unconfirmed awaiting_evidence") { $0.order { $0.createdAt = asOf - .hours(1) } },
     Case("an account token, and sales known for less than an hour after the order", "unconfirmed awaiting_evidence") {
       $0.orderWithToken(salesKnownUntil: ordered + .hours(1) - .microsecond)
     },
@@ -289,12 +281,10 @@ import Testing
       scene.order { $0.createdAt = ordered }
       scene.world.rules.salesKnownUntil[scene.world.rules.bundleIds[0]] = ordered - .days(1)
     },
-    Case("the JWS of the purchase before, and sales not known yet", "unconfirmed awaiting_evidence") {
+    Case("an earlier JWS, and sales unknown", "unconfirmed awaiting_evidence") {
       $0.orderAgain(salesKnownUntil: ordered)
     },
-    Case("the JWS of the purchase before, and sales known", "unpaid duplicate") {
-      $0.orderAgain(salesKnownUntil: ordered + .hours(1))
-    },
+    Case("an earlier JWS, and sales known", "unpaid duplicate") { $0.orderAgain(salesKnownUntil: ordered + .hours(1)) },
     Case("the original ID in the second month, and sales not known yet", "unconfirmed awaiting_evidence") {
       $0.orderOfSecondMonth(salesKnownUntil: ordered)
     },
