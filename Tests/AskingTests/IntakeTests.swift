@@ -261,10 +261,9 @@ import Testing
     #expect(try await source.payloads(described.compactMapValues(\.fingerprint)).isEmpty)
   }
 
-  /// A server without an encoding accepts bytes that are no UTF-8.
+  /// A database without an encoding accepts bytes that are no UTF-8.
   @Test func rowsWithInvalidTextStopNothing() async throws {
-    let cluster = try await PrivatePostgres.start(encoding: "SQL_ASCII")
-    let conninfo = try await cluster.createDatabase()
+    let conninfo = try await PrivatePostgres.shared().createDatabase(encoding: "SQL_ASCII")
     let session = try await PostgresSession.connect(conninfo, applicationName: "night-audit tests")
     try await session.withConnection { try SalesSchema.create("sales", $0) }
     try await session.executeScript(

@@ -110,11 +110,15 @@ package final class PrivatePostgres: Sendable {
 
   /// Creates an empty database and returns its connection string.
   ///
-  /// - Parameter locale: ICU locale of the default collation; nil: byte order.
-  package func createDatabase(locale: String? = nil) async throws -> String {
+  /// - Parameters:
+  ///   - locale: ICU locale of the default collation; nil: byte order.
+  ///   - encoding: of a database in byte order; nil: the cluster's.
+  package func createDatabase(locale: String? = nil, encoding: String? = nil) async throws -> String {
     let name = "test_\(UUID().uuidString.lowercased().filter { $0 != "-" })"
     let session = try await administer()
-    let rules = locale.map { "ENCODING 'UTF8' LOCALE 'C' LOCALE_PROVIDER icu ICU_LOCALE '\($0)'" } ?? ""
+    let rules =
+      locale.map { "ENCODING 'UTF8' LOCALE 'C' LOCALE_PROVIDER icu ICU_LOCALE '\($0)'" }
+      ?? encoding.map { "ENCODING '\($0)'" } ?? ""
     try await session.execute("CREATE DATABASE \(PostgresIdentifier(name).sql) TEMPLATE template0 \(rules)")
     await session.close()
     return conninfo(database: name)

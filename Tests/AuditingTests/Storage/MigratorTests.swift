@@ -16,8 +16,7 @@ import Testing
 
   @Test func aDatabaseWhoseEncodingLacksCharactersIsRefused() async throws {
     for (encoding, isTaken) in [("LATIN1", false), ("SQL_ASCII", true)] {
-      let cluster = try await PrivatePostgres.start(encoding: encoding)
-      let database = try await cluster.createDatabase()
+      let database = try await PrivatePostgres.shared().createDatabase(encoding: encoding)
       try await withBlockingThread { scope in
         let connection = try scope.connect(database, applicationName: "night-audit tests")
         for step in [{ _ = try Migrator.migrate($0) }, { try Migrator.requireCurrent($0) }]

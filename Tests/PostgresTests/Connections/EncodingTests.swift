@@ -7,8 +7,7 @@ struct EncodingTests {
   private func inDatabase<R: Sendable>(
     _ encoding: String, _ body: @Sendable (borrowing BlockingConnection) throws -> R
   ) async throws -> R {
-    let cluster = try await PrivatePostgres.start(encoding: encoding)
-    let conninfo = try await cluster.createDatabase()
+    let conninfo = try await PrivatePostgres.shared().createDatabase(encoding: encoding)
     return try await withBlockingThread { scope in try body(try scope.connect(conninfo, applicationName: "x")) }
   }
 
