@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// Before a critical finding is reported first, Apple is asked once more, and only about its evidence.

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// Apple is asked about open accusations every night for 14 days, then weekly.

@@ -1,5 +1,6 @@
 import Foundation
 import Postgres
+import TestSupport
 import Testing
 
 /// Nights with Apple's notifications: refunds, renewals and payments that the shop has no row for.

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// Failures of `night-audit trust`. Certificates that match Apple's pins cannot be made here.

@@ -1,5 +1,6 @@
 import Foundation
 import Reporting
+import TestSupport
 import Testing
 
 /// Compares every number of the first sheet with the CSV files, read by an independent program.

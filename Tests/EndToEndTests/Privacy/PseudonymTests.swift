@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// Searches every file of two nights, and each part of the workbook, for user IDs.

@@ -2,6 +2,7 @@ import Asking
 import Crypto
 import Foundation
 import Postgres
+import TestSupport
 import Testing
 
 @testable import AuditStore

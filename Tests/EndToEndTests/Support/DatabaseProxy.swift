@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 
 /// A proxy to the database that counts what a program sends. At a given count it kills, signals, pauses or cuts off the
 /// program, or ends one connection at one message; no clock is needed.

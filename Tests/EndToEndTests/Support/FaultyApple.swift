@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 
 /// A proxy to the simulated Apple with transport faults, mixed-up answers and wrong certificates.
 final class FaultyApple {

@@ -154,24 +154,3 @@ struct Program {
 
 /// Pauses a test that waits for a program. A busy loop would take a core from the program.
 func pause() async { try? await Task.sleep(for: .milliseconds(2)) }
-
-final class TemporaryDirectory: Sendable {
-  let url: URL
-
-  init() throws {
-    url = FileManager.default.temporaryDirectory.appendingPathComponent("night-audit-test-\(UUID().uuidString)")
-    try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
-  }
-
-  deinit { try? FileManager.default.removeItem(at: url) }
-
-  func file(_ name: String) -> String { url.appendingPathComponent(name).path }
-
-  /// Writes a file that only its owner may read, unless `mode` says otherwise; returns its path.
-  @discardableResult
-  func write(_ text: String, _ name: String, mode: Int = 0o600) throws -> String {
-    try text.write(toFile: file(name), atomically: true, encoding: .utf8)
-    try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: file(name))
-    return file(name)
-  }
-}
