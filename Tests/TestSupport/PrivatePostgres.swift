@@ -1,6 +1,5 @@
 import Foundation
 import Postgres
-import Synchronization
 
 /// A private Postgres cluster in a temporary directory, reachable by Unix socket only. It is removed when the process
 /// that started it ends, even if that is killed.
@@ -15,7 +14,7 @@ package final class PrivatePostgres: Sendable {
   private let watchdog: Watchdog
   /// The port of its socket, and of loopback if it has a certificate.
   package let port: Int
-  private let templates = Mutex<[String: Task<String, any Error>]>([:])
+  private let templates = MadeOnce<String, String>()
 
   private static let sharedStart = Task { try await start() }
 
@@ -129,18 +128,12 @@ package final class PrivatePostgres: Sendable {
   package func createDatabase(
     like name: String, fill: @escaping @Sendable (_ conninfo: String) async throws -> Void
   ) async throws -> String {
-    let template = templates.withLock { templates in
-      let template =
-        templates[name]
-        ?? Task {
-          let conninfo = try await self.createDatabase()
-          try await fill(conninfo)
-          return conninfo
-        }
-      templates[name] = template
-      return template
+    let template = try await templates.value(of: name) {
+      let conninfo = try await self.createDatabase()
+      try await fill(conninfo)
+      return conninfo
     }
-    return try await copyDatabase(try await template.value)
+    return try await copyDatabase(template)
   }
 
   /// Copies a database and returns the connection string of the copy. Its sessions must be about to end.

@@ -1,6 +1,5 @@
 import Foundation
 import Postgres
-import Synchronization
 import TestSupport
 
 /// The roles in a shop's database, created as on the page about the audit trail.
@@ -42,22 +41,15 @@ enum DatabaseRole: String {
       .map { $0.components(separatedBy: "```")[0] }
   }
 
-  private static let made = Mutex<[String: Task<Void, any Error>]>([:])
+  private static let roles = MadeOnce<String, Void>()
 
   private static func makeRoles(of cluster: PrivatePostgres) async throws {
-    let making = made.withLock { made in
-      let making =
-        made[cluster.directory]
-        ?? Task {
-          let roles = try pageStatements()[0].components(separatedBy: "\n").filter {
-            $0.hasPrefix("CREATE ROLE ") || $0.hasPrefix("GRANT ") && !$0.contains(" ON ")
-          }
-          try await superuser.execute(roles.joined(separator: "\n"), in: cluster.conninfo(database: "postgres"))
-        }
-      made[cluster.directory] = making
-      return making
+    try await roles.value(of: cluster.directory) {
+      let roles = try pageStatements()[0].components(separatedBy: "\n").filter {
+        $0.hasPrefix("CREATE ROLE ") || $0.hasPrefix("GRANT ") && !$0.contains(" ON ")
+      }
+      try await superuser.execute(roles.joined(separator: "\n"), in: cluster.conninfo(database: "postgres"))
     }
-    try await making.value
   }
 
   /// Creates a database with both schemas of a shop, the page's rights, and the rows that `load` adds. The result is for
