@@ -96,8 +96,9 @@ import Testing
     }
 
     // The report of a longer period opens with the findings that were open before its first day.
-    try await night(
-      shop, Self.nights[2], "--since", "2026-11-18", "--until", "2026-11-19", "--out", shop.directory.file("period"))
+    try await shop.nightAudit(
+      "run", "--as-of", Self.nights[2], "--since", "2026-11-18", "--until", "2026-11-19", "--out",
+      shop.directory.file("period"), environment: ["NIGHT_AUDIT_REPORT_FORMATS": "csv,xlsx"], exits: [0, 3])
     let files = try shop.files(shop.directory.file("period"))
     #expect(files.keys.contains("night-audit-2026-11-18_2026-11-19.xlsx"))
     let period = try shop.summary(shop.directory.file("period"))

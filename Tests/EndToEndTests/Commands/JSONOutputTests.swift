@@ -16,7 +16,7 @@ import Testing
   }
 
   @Test(.enabled(if: TestTools.areInstalled)) func everyCommandsOutputMatchesItsSchema() async throws {
-    let shop = try await Rehearsal.sampleShop()
+    let shop = try await Rehearsal.sampleShop(formats: "csv, xlsx")
     var documents: [(String, String)] = []
     func note(_ schema: String, _ statuses: [Int32], _ arguments: String...) async throws {
       let role = arguments[0] == "init" ? DatabaseRole.superuser : .writer

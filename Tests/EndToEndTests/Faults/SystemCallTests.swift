@@ -40,7 +40,7 @@ import Testing
     private(set) var wanted: [String: Data] = [:]
 
     init() async throws {
-      shop = try await Rehearsal.sampleShop()
+      shop = try await Rehearsal.sampleShop(formats: "csv, xlsx")
       library = try await TestLibrary("faults", in: shop.directory)
       try shop.configure("  deliver: [hook]\ndeliver:\n  hook:\n    command: [/bin/true]")
       // The first night stores answers that later ones need not request.

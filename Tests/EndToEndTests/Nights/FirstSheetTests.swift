@@ -8,9 +8,7 @@ import Testing
   @Test func theMailOfANightWithoutSheetsNamesFiveFindings() async throws {
     let shop = try await Rehearsal.auditedShop()
     let out = shop.directory.file("out")
-    try await shop.nightAudit(
-      "reconcile", "--as-of", Rehearsal.asOf, "--out", out, environment: ["NIGHT_AUDIT_REPORT_FORMATS": "csv"],
-      exits: [3])
+    try await shop.nightAudit("reconcile", "--as-of", Rehearsal.asOf, "--out", out, exits: [3])
     let files = try shop.files(out)
     #expect(files["report.html"] == nil && !files.keys.contains { $0.hasSuffix(".xlsx") })
     let summary = try #require(SummaryDocument(json: [UInt8](files["summary.json"] ?? Data())))
@@ -21,7 +19,7 @@ import Testing
   }
 
   @Test func theFirstSheetAgreesWithTheFiles() async throws {
-    let shop = try await Rehearsal.sampleShop()
+    let shop = try await Rehearsal.sampleShop(formats: "csv, xlsx")
     try await shop.nightAudit("run", "--as-of", "2026-11-19T03:00:00Z", exits: [0, 3])
     // People accept an overdue finding and close another.
     let decided = try await shop.value(

@@ -15,7 +15,7 @@ import Testing
     let shop = try await completeShop()
     let open = try await shop.value("SELECT count(*) FROM night_audit.findings WHERE closed_at IS NULL")
     let metrics = shop.directory.file("night_audit.prom")
-    let environment = ["NIGHT_AUDIT_METRICS_TEXTFILE": metrics]
+    let environment = ["NIGHT_AUDIT_METRICS_TEXTFILE": metrics, "NIGHT_AUDIT_REPORT_FORMATS": "csv,xlsx"]
     func told() throws -> [Substring] {
       try String(contentsOfFile: metrics, encoding: .utf8).split(separator: "\n").filter {
         $0.hasPrefix("night_audit_findings_open{") || $0.hasPrefix("night_audit_at_stake")

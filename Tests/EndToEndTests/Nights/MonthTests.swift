@@ -7,7 +7,7 @@ import Testing
   private static let (start, hour) = (SignedShop.start, Int64(3_600_000))
 
   @Test func thePeriodRollsForwardAndListsItsDays() async throws {
-    let shop = try await Rehearsal.sampleShop()
+    let shop = try await Rehearsal.sampleShop(formats: "csv, xlsx")
     for day in [18, 19] { try await shop.nightAudit("run", "--as-of", "2026-11-\(day)T03:00:00Z", exits: [0, 3]) }
     try await shop.execute(
       """

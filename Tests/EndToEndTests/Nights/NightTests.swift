@@ -11,7 +11,7 @@ import Testing
   private static let period = ["--as-of", Rehearsal.asOf, "--since", "2026-09-20", "--until", "2026-11-20"]
 
   @Test func aNightMatchesItsExpectedFiles() async throws {
-    let shop = try await Rehearsal.sampleShop()
+    let shop = try await Rehearsal.sampleShop(formats: "csv, xlsx")
     try await shop.nightAudit("run", more: Self.period, exits: [3])
     let folder = "ad-hoc/2026-09-20_2026-11-20-1"
     var files = try shop.files(folder)
@@ -86,7 +86,7 @@ import Testing
   }
 
   @Test func reconcileGivesTheSameFilesAsTheRunBeforeIt() async throws {
-    let shop = try await Rehearsal.auditedShop()
+    let shop = try await Rehearsal.auditedShop(formats: "csv, xlsx")
     let again = shop.directory.file("again")
     try await shop.nightAudit("reconcile", "--as-of", Rehearsal.asOf, "--out", again, exits: [3])
     let reconciled = try shop.files(again)

@@ -4,7 +4,7 @@ import Testing
 
 @Suite struct ReadersTests {
   @Test func theReaderCountDoesNotChangeTheReport() async throws {
-    let shop = try await Rehearsal.auditedShop()
+    let shop = try await Rehearsal.auditedShop(formats: "csv, xlsx")
     try await shop.execute("ANALYZE")
     func report(_ readers: Int, says text: String = "") async throws -> [String: Data] {
       let folder = shop.directory.file("readers-\(readers)")

@@ -5,7 +5,7 @@ import Testing
 /// Searches every file of two nights, and each part of the workbook, for user IDs.
 @Suite struct PseudonymTests {
   @Test func noFileOfAReportNamesAUser() async throws {
-    let shop = try await Rehearsal.sampleShop()
+    let shop = try await Rehearsal.sampleShop(formats: "csv, xlsx")
     let key = shop.directory.file("pseudonyms")
     var nights: [[String: String]] = []
     for (secret, asOf, day) in [

@@ -32,7 +32,7 @@ import TestSupport
   }
 
   @Test(.enabled(if: TestTools.areInstalled)) func everyTargetKindReceivesTheReportOnce() async throws {
-    let shop = try await Rehearsal.sampleShop()
+    let shop = try await Rehearsal.sampleShop(formats: "csv, xlsx")
     let (password, certificate, tls) = try await credentials(shop)
     let mail = try await Receiver("mail_receiver", tls)
     let storage = try await Receiver("storage_receiver", tls)
@@ -286,7 +286,7 @@ import TestSupport
       "[ -e '\(shop.directory.file("open"))' ] || exit 4\nbasename \"$1\" >> '\(log)'", in: shop)
     try configure(shop, "archive", "  archive: {command: [\(script)], attempts: 1}")
     try await shop.nightAudit("run", "--as-of", Rehearsal.asOf, "--accept", exits: [73])
-    try shop.directory.write("edited", "reports/2026-11-19/night-audit-2026-11-19.xlsx")
+    try shop.directory.write("edited", "reports/2026-11-19/orders.csv")
     try shop.directory.write("", "open")
     let second = try await shop.nightAudit(
       "run", "--as-of", "2026-11-21T03:00:00Z", "--accept", says: "NOT SENT to archive: 2026-11-19: ")

@@ -1,9 +1,9 @@
 import Foundation
-import Synchronization
 import TestSupport
 import Testing
 
-/// A sample shop of 500 orders, which asks through verifyReceipt.
+/// A sample shop of 500 orders, which asks through verifyReceipt. Its reports have no sheets and no page unless `formats`
+/// says so, because they take longer than the audit.
 ///
 /// Unchecked, because `Process` may not be declared as `Sendable`. All properties are constant.
 final class Rehearsal: TestShop, @unchecked Sendable {
@@ -18,61 +18,53 @@ final class Rehearsal: TestShop, @unchecked Sendable {
 
   /// A sample shop of 500 loaded orders, before the first question to Apple.
   static func sampleShop(
-    simulator arguments: [String] = [], shop options: [String] = [], in cluster: PrivatePostgres? = nil
+    simulator arguments: [String] = [], shop options: [String] = [], formats: String = "csv",
+    in cluster: PrivatePostgres? = nil
   ) async throws -> Rehearsal {
-    let sample = try await sampleFiles(options).file("shop")
+    let sample = try await samples.value(of: options) {
+      let directory = try TemporaryDirectory()
+      let made = try await Program.simulator.run(
+        ["sample-shop", "--directory", directory.file("shop"), "--orders", "500", "--as-of", asOf] + options)
+      guard made.status == 0 else { throw Program.Failure(made.errors) }
+      return directory
+    }.file("shop")
     let directory = try TemporaryDirectory()
     try FileManager.default.copyItem(atPath: sample, toPath: directory.file("shop"))
     let shared = try await PrivatePostgres.shared()
     let conninfo = try await DatabaseRole.makeDatabase(of: cluster ?? shared, like: "sample shop \(options)") {
       try await load(sample, into: $0)
     }
-    return try await Rehearsal(directory, arguments: arguments, cluster: cluster ?? shared, conninfo: conninfo)
+    return try await Rehearsal(
+      directory, arguments: arguments, formats: formats, cluster: cluster ?? shared, conninfo: conninfo)
   }
 
-  /// The first night of a sample shop. Its reports are moved, so that a copy does not find them at the recorded path.
-  private static let audited: Task<Rehearsal, any Error> = Task {
-    let shop = try await sampleShop()
-    let night = try await shop.nightAudit("run", "--as-of", asOf)
-    guard night.status == 3 else { throw Program.Failure("\(night)") }
-    try FileManager.default.moveItem(atPath: shop.reports, toPath: shop.directory.file("first"))
-    return shop
-  }
+  /// The files of a sample shop, by options.
+  private static let samples = MadeOnce<[String], TemporaryDirectory>()
+
+  /// The first night of a sample shop, by formats. Its reports are moved, so that a copy does not find them at the
+  /// recorded path.
+  private static let audited = MadeOnce<String, Rehearsal>()
 
   /// A sample shop after its first night, with a copy of its database and its reports. `verify --run` does not find the
   /// report of that night once a test has edited it, because its recorded path is gone.
-  static func auditedShop() async throws -> Rehearsal {
-    let first = try await audited.value
+  static func auditedShop(formats: String = "csv") async throws -> Rehearsal {
+    let first = try await audited.value(of: formats) {
+      let shop = try await sampleShop(formats: formats)
+      try await shop.nightAudit("run", "--as-of", asOf, exits: [3])
+      try FileManager.default.moveItem(atPath: shop.reports, toPath: shop.directory.file("first"))
+      return shop
+    }
     let directory = try TemporaryDirectory()
     for (folder, copy) in [("shop", "shop"), ("first", "reports")] {
       try FileManager.default.copyItem(atPath: first.directory.file(folder), toPath: directory.file(copy))
     }
     return try await Rehearsal(
-      directory, arguments: [], cluster: first.cluster, conninfo: try await first.cluster.copyDatabase(first.conninfo))
-  }
-
-  private static let samples = Mutex<[[String]: Task<TemporaryDirectory, any Error>]>([:])
-
-  /// The files of a sample shop, made once for each list of options.
-  private static func sampleFiles(_ options: [String]) async throws -> TemporaryDirectory {
-    let making = samples.withLock { samples in
-      let making =
-        samples[options]
-        ?? Task {
-          let directory = try TemporaryDirectory()
-          let made = try await Program.simulator.run(
-            ["sample-shop", "--directory", directory.file("shop"), "--orders", "500", "--as-of", asOf] + options)
-          guard made.status == 0 else { throw Program.Failure(made.errors) }
-          return directory
-        }
-      samples[options] = making
-      return making
-    }
-    return try await making.value
+      directory, arguments: [], formats: formats, cluster: first.cluster,
+      conninfo: try await first.cluster.copyDatabase(first.conninfo))
   }
 
   private init(
-    _ directory: TemporaryDirectory, arguments: [String], cluster: PrivatePostgres, conninfo: String
+    _ directory: TemporaryDirectory, arguments: [String], formats: String, cluster: PrivatePostgres, conninfo: String
   ) async throws {
     (self.directory, self.cluster, self.conninfo) = (directory, cluster, conninfo)
     let (shop, portFile) = (directory.file("shop"), directory.file("port"))
@@ -99,6 +91,7 @@ final class Rehearsal: TestShop, @unchecked Sendable {
         testUsers: [\(users)]
       report:
         directory: \(directory.file("reports"))
+        formats: [\(formats)]
       """
     try configure("")
   }

@@ -17,7 +17,7 @@ struct RepeatedNight: Sendable {
   let sent: Int
 
   init(in cluster: PrivatePostgres? = nil) async throws {
-    shop = try await Rehearsal.sampleShop(in: cluster)
+    shop = try await Rehearsal.sampleShop(formats: TortureSettings.effort > 1 ? "csv, xlsx" : "csv", in: cluster)
     let calm = try await Attempt(at: shop)
     let passage = try await DatabaseProxy(to: calm.conninfo)
     let night = await (try calm.start(through: passage)).finish()
