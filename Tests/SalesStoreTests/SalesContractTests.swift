@@ -7,9 +7,13 @@ import Testing
 
 @Suite(.serialized, .timeLimit(.minutes(10)))
 struct SalesContractTests {
+  /// The database of all cases, because a new one takes longer than new tables.
+  private static let shop = Task { try await TestShop.make() }
+
   /// The defects of the sales schema after `change` to the plain tables.
   private func defects(_ change: String, conninfo suffix: String = "") async throws -> [String] {
-    let shop = try await TestShop.make(change)
+    let shop = try await Self.shop.value
+    try await shop.makePlain(change)
     var settings = shop.settings
     settings.databaseURL += suffix
     do {

@@ -17,11 +17,17 @@ struct TestShop {
   ) async throws -> TestShop {
     let cluster = if let cluster { cluster } else { try await PrivatePostgres.shared() }
     let shop = TestShop(cluster: cluster, conninfo: try await cluster.createDatabase())
-    try await shop.connected { connection in
-      if isPlain { try SalesSchema.create("sales", connection) }
+    if isPlain { try await shop.makePlain(script) } else { try await shop.connected { try $0.executeScript(script) } }
+    return shop
+  }
+
+  /// Replaces the sales tables by new plain ones, and runs `script`.
+  func makePlain(_ script: String) async throws {
+    try await connected { connection in
+      try connection.executeScript("DROP SCHEMA IF EXISTS sales CASCADE")
+      try SalesSchema.create("sales", connection)
       try connection.executeScript(script)
     }
-    return shop
   }
 
   /// Makes a hot standby of the shop's cluster, which stops with its last reference, and settings that read the sales
