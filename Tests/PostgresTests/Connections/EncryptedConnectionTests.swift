@@ -1,4 +1,3 @@
-import Foundation
 import Postgres
 import TestSupport
 import Testing
@@ -8,11 +7,8 @@ import Testing
 struct EncryptedConnectionTests {
   @Test("verify-full accepts only the server with the trusted certificate and the right name")
   func verified() async throws {
-    let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString).path
-    let another = folder + "/another"
-    try FileManager.default.createDirectory(atPath: another, withIntermediateDirectories: true)
-    defer { try? FileManager.default.removeItem(atPath: folder) }
-    let certificate = try ServerCertificate(in: folder)
+    let (folder, another) = (try TemporaryDirectory(), try TemporaryDirectory())
+    let certificate = try ServerCertificate(in: folder.path)
     let server = try await PrivatePostgres.start(certificate: certificate)
     func connect(_ host: String, root: String, mode: String = "verify-full") async throws -> Bool {
       let session = try await PostgresSession.connect(
@@ -32,13 +28,13 @@ struct EncryptedConnectionTests {
     }
     // Another server with the right name.
     let stranger = try await postgresError {
-      _ = try await connect("localhost", root: try ServerCertificate(in: another).path)
+      _ = try await connect("localhost", root: try ServerCertificate(in: another.path).path)
     }
     #expect(stranger.message.contains("certificate verify failed"), "\(stranger)")
-    let rootless = try await postgresError { _ = try await connect("localhost", root: folder + "/none.pem") }
+    let rootless = try await postgresError { _ = try await connect("localhost", root: folder.file("none.pem")) }
     #expect(rootless.message.contains("none.pem"), "\(rootless)")
     // Modes without verification, which an operator may choose.
-    #expect(try await connect("db.example.com", root: folder + "/none.pem", mode: "require"))
-    #expect(try await !connect("db.example.com", root: folder + "/none.pem", mode: "disable"))
+    #expect(try await connect("db.example.com", root: folder.file("none.pem"), mode: "require"))
+    #expect(try await !connect("db.example.com", root: folder.file("none.pem"), mode: "disable"))
   }
 }
