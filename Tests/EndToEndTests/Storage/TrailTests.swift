@@ -197,6 +197,7 @@ import Testing
     // Each change is made in a transaction that is rolled back.
     let database = DatabaseRole.superuser.conninfo(shop.conninfo)
     try await withBlockingThread { scope in
+      let definitions = SchemaDefinitions()
       let connection = try scope.connect(database, applicationName: "night-audit tests")
       for tampering in Self.tamperings {
         try connection.executeScript(
@@ -207,12 +208,14 @@ import Testing
         var problems = try TrailVerification.whole(on: connection).checks.compactMap { check in
           check.problem.map { "\(check.subject): \($0)" }
         }
-        if let problem = try QueueRebuild.problem(on: connection) { problems.append(problem) }
-        problems += try SchemaDefinitions().differencesInTransaction(connection).map {
-          "\($0.object): \($0.description)"
+        func isFound() -> Bool { problems.contains { $0.contains(tampering.found) } }
+        // The comparison of definitions copies the schema, so only changes that the trail does not show are compared.
+        if !isFound() {
+          if let problem = try QueueRebuild.problem(on: connection) { problems.append(problem) }
+          problems += try definitions.differencesInTransaction(connection).map { "\($0.object): \($0.description)" }
         }
         try connection.executeScript("ROLLBACK")
-        #expect(problems.contains { $0.contains(tampering.found) }, "\(tampering): \(problems)")
+        #expect(isFound(), "\(tampering): \(problems)")
       }
     }
     try await shop.execute(
