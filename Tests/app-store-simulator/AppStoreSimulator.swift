@@ -15,77 +15,19 @@ struct Serve: AsyncParsableCommand {
     commandName: "serve",
     abstract: "Serve the interfaces of a world file.",
     discussion: """
-      Serves /production/verifyReceipt and /sandbox/verifyReceipt from the receipts and transactions of a world file, \
-      and answers like Apple's servers, troubles included. Under /simulator: POST faults and POST world change both at \
-      run time, POST clock ({"now":MS}, {"advance":MS} or {} for the machine's clock) sets the time of day, GET requests \
-      tells what was asked, GET health says that it is there, POST payload makes what clients send, signed: {"form": \
-      "signed", "app", "transaction", "notification", "renewalInfo" or "appTransaction", "transactions": [ID], \
-      "environment", "bundleId", "signedDate", "type", "damage": what transport did to it}.
+      Serves /production/verifyReceipt and /sandbox/verifyReceipt, the App Store Server API under /production/inApps \
+      and /sandbox/inApps, and the reports of App Store Connect under /v1/salesReports and /v1/financeReports. It signs \
+      with certificates of its own, made anew at each start, and checks tokens when there is a key to check them with.
 
-      The App Store Server API is under /production/inApps and /sandbox/inApps: v1/transactions, v2/history, \
-      v1/subscriptions, v2/refund/lookup, v1/notifications/history and v1/lookup. It signs with certificates of its own, made anew at \
-      each start; --root-certificate writes the root. Tokens are checked when there is a key to check them with.
+      Under /simulator: POST faults and POST world change both at run time, POST clock ({"now":MS}, {"advance":MS} or \
+      {} for the machine's clock) sets the time of day, GET requests tells what was asked, GET health says that it is \
+      there, POST payload makes what clients send, signed: {"form": "signed", "app", "transaction", "notification", \
+      "renewalInfo" or "appTransaction", "transactions": [ID], "environment", "bundleId", "signedDate", "type", \
+      "damage": what transport did to it}.
 
-      What the world file may have for it, dates in milliseconds since the epoch:
-        now            the time of day; what is later has not happened yet
-        errors         {"ID": {"errorCode": 4040002, "httpStatus": 404}}
-        notifications  [{"type", "subtype", "uuid", "transactionId",
-                       "environment", "bundleId", "signedDate"}], beside those
-                       that follow from purchases, refunds and reversals
-        apps           issuerId, keyId, publicKey (PEM), publicKeyFile,
-                       sendsNotifications: false for an empty history
-        faults         what goes wrong, as below
-        outages        [{"from", "until", "path", "retryAfter"}]
-        transactions   revocationType, revocationPercentage,
-                       refundReversedDate, price, currency, storefront,
-                       storefrontId, transactionReason,
-                       subscriptionGroupIdentifier, subscriptionStatus,
-                       renewalDate, renewalPrice, gracePeriodExpiresDate,
-                       isInBillingRetryPeriod, isUpgrade, isUpgraded,
-                       redeemsOffer, offerType, offerIdentifier, offerPeriod,
-                       offerDiscountType, consumptionRequestDate,
-                       consumptionRequestReason, refundDeclinedDate,
-                       appTransactionId,
-                       billingPlanType, previousOriginalTransactionId,
-                       commitmentInfo, advancedCommerceInfo,
-                       bundleProductID, bundleTransactionID,
-                       bundleOriginalTransactionID, knownFrom: answers and
-                       notifications come later than the purchase,
-                       isNotified: false if its notifications were lost,
-                       firstRevocationDate: what answers state until
-                       revocationRestatedDate, orderId: of
-                       Apple's mail, and customer: whose history it is in,
-                       else that of its appAccountToken, else of its
-                       originalTransactionId
-        receipts       status, creationDate, answeredAs: the payload whose
-                       answer it gets, dates: "all", "text" or
-                       "milliseconds", omit: fields that are left out
-
-      The App Store Connect API is under /v1/salesReports and /v1/financeReports, by Pacific day and fiscal period, with \
-      Apple's headers. The world has for it:
-        connect        {"vendor", "issuerId", "keyId", "publicKey",
-                       "uncollectedPermille", "rows": [{"SKU": "x", "Units": "1",
-                       "Begin Date": "2026-11-19", ...}]}
-        apps           sku
-        transactions   reportedDate, refundReportedDate, reportedPrice,
-                       isUnreported, isReportOnly
-
-      A fault: {"path", "subjects", "from", "until", "share", "next", "latency", "httpStatus", "status",
-        "isRetryable", "errorCode", "headers", "retryAfter", "fields", "payload",
-        "stranger", "badSignature", "receipt", "compression", "body"}. path is the beginning of the paths
-        that meet it, subjects the ids, from and until the time, share how many
-        of them, next for how many requests; retryAfter milliseconds from
-        now; fields are put into the answer, payload into what is signed in it;
-        a stranger signs with a chain of another root; receipt is a shape of
-        verifyReceipt's receipt: emptyReceipt, textStatus, noBundleId, noInApp,
-        nullInApp, objectInApp, nestedInApp, surrogateInApp, textLatestInfo,
-        lacksPurchases, otherEnvironment or otherApp; compression is gzip or bomb, for requests
-        that accept gzip; body is empty, html,
-        truncated, wrongType, huge or closed. For reports "connect": {"failure":
-        {"status", "code", "detail"}, "encoding", "compressions", "isCut", "isBomb",
-        "isHeaderOnly", "extraColumn", "isReversed", "missingColumn", "hasBlanks",
-        "hasTrailingTab", "type", "hasZeroUnits", "hasCRLF", "hasSecondBlock",
-        "hasBadTotals", "version"}.
+      The fields of a world file and of a fault are the properties of World and Disturbance, in \
+      Tests/app-store-simulator/World; dates are milliseconds since the epoch. Beside them a world file may have \
+      "outages", faults with HTTP status 503.
       """)
 
   @Option(help: ArgumentHelp("The world: apps, transactions and receipts, as JSON.", valueName: "file"))

@@ -11,7 +11,7 @@ struct ControlInterface: Sendable {
       case (false, "/health"): return .json(["healthy": true])
       case (false, "/requests"): return try .encoding(simulator.log.report(last: last))
       case (true, "/faults"):
-        simulator.faults.apply(try JSONDecoder().decode(FaultChange.self, from: body))
+        simulator.faults.apply(try JSONDecoder().decode(FaultSettings.self, from: body))
         return .json(["changed": true])
       case (false, "/clock"): return .json(["now": simulator.clock.reading.now])
       case (true, "/clock"):

@@ -2,24 +2,22 @@ import Foundation
 import SampleShops
 import Synchronization
 
-struct FaultSettings: Sendable {
-  var latency: Latency
-  var latencyJitter: Double
-  var errorRate: Double
-  var garbageRate: Double
-  var outage: Bool
-  var force: [Disturbance] = []
-  var world: [Disturbance] = []
-}
-
-/// A change of some settings; nil leaves a setting unchanged.
-struct FaultChange: Decodable, Sendable {
+/// Settings of the faults. In a change, nil leaves a setting as it is.
+struct FaultSettings: Decodable, Sendable {
   var latency: Latency?
   var latencyJitter: Double?
   var errorRate: Double?
   var garbageRate: Double?
   var outage: Bool?
   var force: [Disturbance]?
+
+  mutating func change(by change: FaultSettings) {
+    latency = change.latency ?? latency
+    latencyJitter = change.latencyJitter.map { min(max($0, 0), 1) } ?? latencyJitter
+    errorRate = change.errorRate ?? errorRate
+    garbageRate = change.garbageRate ?? garbageRate
+    outage = change.outage ?? outage
+  }
 }
 
 /// Decides the faults of each request.
@@ -34,6 +32,8 @@ final class Faults: Sendable {
 
   private struct State {
     var settings: FaultSettings
+    var force: [Disturbance] = []
+    var world: [Disturbance] = []
     var timesAsked: [String: UInt64] = [:]
   }
 
@@ -46,17 +46,13 @@ final class Faults: Sendable {
   }
 
   func apply(world: [Disturbance]) {
-    state.withLock { $0.settings.world = world }
+    state.withLock { $0.world = world }
   }
 
-  func apply(_ change: FaultChange) {
+  func apply(_ change: FaultSettings) {
     state.withLock { state in
-      if let latency = change.latency { state.settings.latency = latency }
-      if let jitter = change.latencyJitter { state.settings.latencyJitter = min(max(jitter, 0), 1) }
-      if let rate = change.errorRate { state.settings.errorRate = rate }
-      if let rate = change.garbageRate { state.settings.garbageRate = rate }
-      if let outage = change.outage { state.settings.outage = outage }
-      if let force = change.force { state.settings.force = force }
+      state.settings.change(by: change)
+      state.force = change.force ?? state.force
     }
   }
 
@@ -69,19 +65,19 @@ final class Faults: Sendable {
       let settings = state.settings
       // The draws have a fixed order, so that one setting does not affect the draws of another.
       let variation = Double.random(in: -1...1, using: &generator)
-      let hasError = Double.random(in: 0..<1, using: &generator) < settings.errorRate
-      let isDamaged = Double.random(in: 0..<1, using: &generator) < settings.garbageRate
+      let hasError = Double.random(in: 0..<1, using: &generator) < settings.errorRate ?? 0
+      let isDamaged = Double.random(in: 0..<1, using: &generator) < settings.garbageRate ?? 0
       let choice = Int.random(in: 0..<Self.errors.count * Self.damages.count, using: &generator)
 
       let lot = Double.random(in: 0..<1, using: &generator)
 
       let latency = Duration.microseconds(
-        Int64(settings.latency.milliseconds * 1_000 * (1 + settings.latencyJitter * variation)))
+        Int64((settings.latency?.milliseconds ?? 0) * 1_000 * (1 + (settings.latencyJitter ?? 0) * variation)))
       let question = Question(path: path, subject: subject, now: now, lot: lot)
-      if let forced = Self.take(&state.settings.force, question) ?? Self.take(&state.settings.world, question) {
+      if let forced = Self.take(&state.force, question) ?? Self.take(&state.world, question) {
         return DrawnFault(latency: forced.latency.map(\.duration) ?? latency, disturbance: forced)
       }
-      if settings.outage { return DrawnFault(latency: .zero, disturbance: Disturbance(httpStatus: 503)) }
+      if settings.outage == true { return DrawnFault(latency: .zero, disturbance: Disturbance(httpStatus: 503)) }
       if hasError {
         let errors =
           path.hasPrefix("/v1/") ? Self.connectErrors : path.contains("/inApps/") ? Self.serverAPIErrors : Self.errors

@@ -64,6 +64,7 @@ enum Compression: String, Decodable, CaseIterable, Sendable {
 struct Disturbance: Decodable, Sendable {
   /// A path prefix; nil: all paths.
   var path: String?
+  /// The number of requests affected; nil: all.
   var next: Int?
   var httpStatus: Int?
   var headers: [String: String]?
@@ -80,7 +81,9 @@ struct Disturbance: Decodable, Sendable {
   var latency: Latency?
   /// Milliseconds from now; sent as an absolute time.
   var retryAfter: Int64?
+  /// Put into the answer.
   var fields: [String: JSONValue]?
+  /// Put into what is signed in the answer.
   var payload: [String: JSONValue]?
   /// Signs everything with a complete chain to an untrusted root.
   var stranger: Bool?

@@ -140,6 +140,7 @@ struct World: Sendable {
     /// The payload of another receipt, whose answer is returned, as by a faulty cache.
     var answeredAs: String?
     var dates: Dates?
+    /// Fields that are left out.
     var omit: [String]?
     var isMinted = false
 
