@@ -236,7 +236,8 @@ let package = Package(
       swiftSettings: strict),
     .testTarget(name: "RunTests", dependencies: ["Postgres", "Reconciliation", "Run"], swiftSettings: strict),
     .testTarget(
-      name: "SettingsTests", dependencies: ["Postgres", "Reconciliation", "Reporting", "Run", "Settings"],
+      name: "SettingsTests",
+      dependencies: ["Postgres", "Reconciliation", "Reporting", "Run", "Settings", "TestSupport"],
       swiftSettings: strict),
     .testTarget(
       name: "SalesStoreTests",

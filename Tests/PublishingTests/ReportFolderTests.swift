@@ -6,6 +6,7 @@ import Reconciliation
 import Reporting
 import Run
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Publishing
@@ -21,15 +22,11 @@ extension VolumeCalls {
 private let silent = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
 
 struct ReportsDirectory: ~Copyable {
-  let path: String
+  private let directory: TemporaryDirectory
   private let runs = Mutex<Set<String>>([])
+  var path: String { directory.path }
 
-  init() throws {
-    path = NSTemporaryDirectory() + "night-audit-folders-" + UUID().uuidString
-    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
-  }
-
-  deinit { try? FileManager.default.removeItem(atPath: path) }
+  init() throws { directory = try TemporaryDirectory() }
 
   static func asOf(_ hour: Int) -> Instant { Instant(seconds: 1_795_057_200 + Int64(hour) * 3_600) }
 

@@ -2,6 +2,7 @@ import Foundation
 import Postgres
 import Reconciliation
 import Run
+import TestSupport
 import Testing
 
 @testable import Settings
@@ -127,14 +128,12 @@ import Testing
 
   @Test("a systemd credential is the value of its key, or the file for a key that expects a path")
   func credentials() throws {
-    let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
-    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-    defer { try? FileManager.default.removeItem(at: folder) }
+    let folder = try TemporaryDirectory()
     for (name, text) in [
       ("app.game.privateKeyFile", "key"), ("database.url", "host=h password=s3cret\n"),
       ("notify.pingUrl", "https://h/x"),
       ("somebody.elses", "x"),
-    ] { try text.write(to: folder.appendingPathComponent(name), atomically: false, encoding: .utf8) }
+    ] { try folder.write(text, name) }
     let environment = ["CREDENTIALS_DIRECTORY": folder.path]
     let yaml = app + "app.game.issuerId: i\napp.game.keyId: k\ndatabase.url: host=other\n"
     let settings = try load(yaml, environment)
@@ -142,11 +141,10 @@ import Testing
     #expect(settings.databaseURL == "host=h password=s3cret" && settings.pingURL == "https://h/x")
     #expect(
       try load(yaml, environment.merging(["NIGHT_AUDIT_DATABASE_URL": "host=mine"]) { $1 }).databaseURL == "host=mine")
-    let file = folder.appendingPathComponent("night-audit.yaml").path
-    try yaml.write(toFile: file, atomically: false, encoding: .utf8)
+    let file = try folder.write(yaml, "night-audit.yaml")
     let table = SettingsListing(try SettingsLoader(path: file, environment: environment)).table(width: nil)
     #expect(table.contains("credential database.url") && !table.contains("s3cret"), "\(table)")
-    let odd = folder.appendingPathComponent("metrics.textfile")
+    let odd = folder.url.appendingPathComponent("metrics.textfile")
     try Data([0x73, 0xFF]).write(to: odd)
     #expect(throws: ConfigurationError.self) { try load(yaml, environment) }
     try FileManager.default.removeItem(at: odd)
@@ -203,22 +201,20 @@ import Testing
 
   @Test("the listing shows every key once, with its origin, and no secret")
   func listing() throws {
-    let directory = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
-    try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: false)
-    defer { try? FileManager.default.removeItem(at: directory) }
-    let file = directory.appendingPathComponent("night-audit.yaml").path
-    try """
-    app: {game: {bundleId: com.example.game, sharedSecretFile: s3cret, issuerId: i, keyId: k}}
-    database: {salesUrl: "postgresql://reader:s3cret@replica:5433/shop"}
-    notify: {pingUrl: "https://hc-ping.com/s3cret"}
-    audit: {lookback: 30d}
-    report: {retention: 90d, deliver: [archive]}
-    deliver: {archive: {command: [/bin/true]}}
-    """.write(toFile: file, atomically: false, encoding: .utf8)
-    let credentials = directory.appendingPathComponent("credentials").path
-    try FileManager.default.createDirectory(atPath: credentials, withIntermediateDirectories: false)
-    try "postgresql://u:s3cret@h/db\n".write(toFile: credentials + "/database.url", atomically: false, encoding: .utf8)
-    try "key".write(toFile: credentials + "/app.game.privateKeyFile", atomically: false, encoding: .utf8)
+    let directory = try TemporaryDirectory()
+    let file = try directory.write(
+      """
+      app: {game: {bundleId: com.example.game, sharedSecretFile: s3cret, issuerId: i, keyId: k}}
+      database: {salesUrl: "postgresql://reader:s3cret@replica:5433/shop"}
+      notify: {pingUrl: "https://hc-ping.com/s3cret"}
+      audit: {lookback: 30d}
+      report: {retention: 90d, deliver: [archive]}
+      deliver: {archive: {command: [/bin/true]}}
+      """, "night-audit.yaml")
+    let secrets = try TemporaryDirectory()
+    let credentials = secrets.path
+    try secrets.write("postgresql://u:s3cret@h/db\n", "database.url")
+    try secrets.write("key", "app.game.privateKeyFile")
     var environmentFile = EnvironmentFile.Outcome()
     environmentFile.adopted = ["NIGHT_AUDIT_REPORT_RETENTION"]
     let environment = [
@@ -298,10 +294,8 @@ import Testing
     "a configuration file in the working directory is read only if no other user can write it",
     arguments: [(0o600, true), (0o644, true), (0o664, false), (0o646, false)])
   func trustOfTheConfiguration(_ mode: Int, isRead: Bool) throws {
-    let path = FileManager.default.temporaryDirectory.appendingPathComponent("\(UUID().uuidString).yaml").path
-    defer { try? FileManager.default.removeItem(atPath: path) }
-    try "report.timeZone: UTC\n".write(toFile: path, atomically: false, encoding: .utf8)
-    try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path)
+    let folder = try TemporaryDirectory()
+    let path = try folder.write("report.timeZone: UTC\n", "night-audit.yaml", mode: mode)
     #expect(throws: Never.self) { try ConfigurationFile(path: path) }
     if isRead {
       #expect(throws: Never.self) { try ConfigurationFile(path: path, isFound: true) }
@@ -313,9 +307,8 @@ import Testing
 
   @Test("a configuration file of another user is not read", .enabled(if: getuid() == 0))
   func configurationOfAnotherUser() throws {
-    let path = FileManager.default.temporaryDirectory.appendingPathComponent("\(UUID().uuidString).yaml").path
-    defer { try? FileManager.default.removeItem(atPath: path) }
-    try "report.timeZone: UTC\n".write(toFile: path, atomically: false, encoding: .utf8)
+    let folder = try TemporaryDirectory()
+    let path = try folder.write("report.timeZone: UTC\n", "night-audit.yaml")
     #expect(chown(path, 12_345, 12_345) == 0)
     let error = #expect(throws: ConfigurationError.self) { try ConfigurationFile(path: path, isFound: true) }
     #expect(error?.problem.contains("another user") == true)
@@ -323,8 +316,8 @@ import Testing
 
   @Test("a pipe in place of the configuration file is rejected without waiting")
   func configurationIsAPipe() throws {
-    let path = FileManager.default.temporaryDirectory.appendingPathComponent("\(UUID().uuidString).yaml").path
-    defer { try? FileManager.default.removeItem(atPath: path) }
+    let folder = try TemporaryDirectory()
+    let path = folder.file("night-audit.yaml")
     #expect(mkfifo(path, 0o600) == 0)
     let error = #expect(throws: ConfigurationError.self) { try ConfigurationFile(path: path) }
     #expect(error?.problem.contains("is a pipe") == true)

@@ -14,11 +14,13 @@ private let night = "0 3 * * * root night-audit run\n"
 /// Breaks each part of configuration and machine in turn. No database is needed.
 @Suite struct DoctorHostTests {
   fileprivate final class Machine {
-    let root = FileManager.default.temporaryDirectory.appendingPathComponent("doctor-\(UUID().uuidString)").path
+    private let directory: TemporaryDirectory
+    var root: String { directory.path }
     var settings = Settings()
     var lookup = HostLookup.found
 
     init() throws {
+      directory = try TemporaryDirectory()
       settings.databaseURL = "host=/nonexistent"
       settings.apps = [
         Settings.App(
@@ -50,12 +52,7 @@ private let night = "0 3 * * * root night-audit run\n"
       try link("2026-11-19", "reports/latest")
     }
 
-    deinit { try? FileManager.default.removeItem(atPath: root) }
-
-    func write(_ text: String, _ file: String, _ mode: Int) throws {
-      try text.write(toFile: "\(root)/\(file)", atomically: false, encoding: .utf8)
-      try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: "\(root)/\(file)")
-    }
+    func write(_ text: String, _ file: String, _ mode: Int) throws { try directory.write(text, file, mode: mode) }
 
     /// The crontab of the night; nil removes it.
     func crontab(_ text: String?, _ mode: Int = 0o644) throws {

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import AppStore
@@ -30,12 +31,10 @@ import Testing
       address: "https://example.com/test-\(number + 1).cer")
   }
 
-  private func inTemporaryDirectory(_ body: (String) async throws -> Void) async throws {
-    let directory = NSTemporaryDirectory() + "night-audit-roots-" + UUID().uuidString
-    try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
-    defer { try? FileManager.default.removeItem(atPath: directory) }
-    try await body(directory)
-  }
+  private let folder: TemporaryDirectory
+  private var directory: String { folder.path }
+
+  init() throws { folder = try TemporaryDirectory() }
 
   private func install(
     _ contents: [[UInt8]], in directory: String
@@ -54,86 +53,74 @@ import Testing
   }
 
   @Test func rootsAreInstalledOnceAndWorldReadable() async throws {
-    try await inTemporaryDirectory { directory in
-      let mask = umask(0o077)
-      defer { umask(mask) }
-      let roots = directory + "/deep/roots"
-      let first = try await install(Self.certificates, in: roots)
-      #expect(first.entries.map(\.isNew) == [true, true] && first.fetched == 2)
-      #expect(try FileManager.default.contentsOfDirectory(atPath: roots).sorted() == ["test-1.cer", "test-2.cer"])
-      for (entry, certificate) in zip(first.entries, Self.certificates) {
-        #expect(FileManager.default.contents(atPath: entry.path) == Data(certificate))
-        #expect(try mode(entry.path) == 0o644)
-      }
-      #expect(try mode(roots) == 0o755 && mode(directory + "/deep") == 0o755)
-      #expect(try TrustedRoots(directory: roots, pinned: false).certificates.count == 2)
-
-      let second = try await install([], in: roots)
-      #expect(second.entries.map(\.isNew) == [false, false] && second.fetched == 0)
+    let mask = umask(0o077)
+    defer { umask(mask) }
+    let roots = directory + "/deep/roots"
+    let first = try await install(Self.certificates, in: roots)
+    #expect(first.entries.map(\.isNew) == [true, true] && first.fetched == 2)
+    #expect(try FileManager.default.contentsOfDirectory(atPath: roots).sorted() == ["test-1.cer", "test-2.cer"])
+    for (entry, certificate) in zip(first.entries, Self.certificates) {
+      #expect(FileManager.default.contents(atPath: entry.path) == Data(certificate))
+      #expect(try mode(entry.path) == 0o644)
     }
+    #expect(try mode(roots) == 0o755 && mode(directory + "/deep") == 0o755)
+    #expect(try TrustedRoots(directory: roots, pinned: false).certificates.count == 2)
+
+    let second = try await install([], in: roots)
+    #expect(second.entries.map(\.isNew) == [false, false] && second.fetched == 0)
   }
 
   @Test func aDamagedRootIsReplaced() async throws {
-    try await inTemporaryDirectory { directory in
-      _ = try await install(Self.certificates, in: directory)
-      try Data("cut".utf8).write(to: URL(fileURLWithPath: directory + "/test-2.cer"))
-      let again = try await install(Self.certificates, in: directory)
-      #expect(again.entries.map(\.isNew) == [false, true] && again.fetched == 1)
-      #expect(FileManager.default.contents(atPath: directory + "/test-2.cer") == Data(Self.certificates[1]))
-    }
+    _ = try await install(Self.certificates, in: directory)
+    try Data("cut".utf8).write(to: URL(fileURLWithPath: directory + "/test-2.cer"))
+    let again = try await install(Self.certificates, in: directory)
+    #expect(again.entries.map(\.isNew) == [false, true] && again.fetched == 1)
+    #expect(FileManager.default.contents(atPath: directory + "/test-2.cer") == Data(Self.certificates[1]))
   }
 
   @Test func oneWrongRootPreventsTheInstallation() async throws {
-    try await inTemporaryDirectory { directory in
-      let roots = directory + "/roots"
-      let error = await #expect(throws: RootInstallationError.self) {
-        try await install([Self.certificates[0], Self.certificates[0]], in: roots)
-      }
-      #expect(error?.exitStatus == .configuration)
-      let text = error.map { "\($0)" } ?? ""
-      for part in ["somewhere", "Test 2", Self.pins[0].fingerprint, Self.pins[1].fingerprint, "trust --from"] {
-        #expect(text.contains(part), "\(text)")
-      }
-      #expect(!FileManager.default.fileExists(atPath: roots))
+    let roots = directory + "/roots"
+    let error = await #expect(throws: RootInstallationError.self) {
+      try await install([Self.certificates[0], Self.certificates[0]], in: roots)
     }
+    #expect(error?.exitStatus == .configuration)
+    let text = error.map { "\($0)" } ?? ""
+    for part in ["somewhere", "Test 2", Self.pins[0].fingerprint, Self.pins[1].fingerprint, "trust --from"] {
+      #expect(text.contains(part), "\(text)")
+    }
+    #expect(!FileManager.default.fileExists(atPath: roots))
   }
 
   @Test func foreignFilesBesideRootsAreAFault() async throws {
-    try await inTemporaryDirectory { directory in
-      try Data("hello".utf8).write(to: URL(fileURLWithPath: directory + "/notes.txt"))
-      let error = await #expect(throws: RootInstallationError.self) {
-        try await install(Self.certificates, in: directory)
-      }
-      #expect(error?.exitStatus == .configuration && "\(error.map { "\($0)" } ?? "")".contains("notes.txt"))
+    try Data("hello".utf8).write(to: URL(fileURLWithPath: directory + "/notes.txt"))
+    let error = await #expect(throws: RootInstallationError.self) {
+      try await install(Self.certificates, in: directory)
     }
+    #expect(error?.exitStatus == .configuration && "\(error.map { "\($0)" } ?? "")".contains("notes.txt"))
   }
 
   @Test func aDirectoryThatCannotBeMadeIs73() async throws {
-    try await inTemporaryDirectory { directory in
-      // A file in place of the directory stops root, too.
-      try Data().write(to: URL(fileURLWithPath: directory + "/file"))
-      let error = await #expect(throws: RootInstallationError.self) {
-        try await install(Self.certificates, in: directory + "/file/roots")
-      }
-      #expect(error?.exitStatus == .cannotWrite && "\(error.map { "\($0)" } ?? "")".contains("/file/roots"))
-      #expect(error.map { ExitStatus(for: $0) } == .cannotWrite)
+    // A file in place of the directory stops root, too.
+    try Data().write(to: URL(fileURLWithPath: directory + "/file"))
+    let error = await #expect(throws: RootInstallationError.self) {
+      try await install(Self.certificates, in: directory + "/file/roots")
     }
+    #expect(error?.exitStatus == .cannotWrite && "\(error.map { "\($0)" } ?? "")".contains("/file/roots"))
+    #expect(error.map { ExitStatus(for: $0) } == .cannotWrite)
   }
 
   @Test func filesFetchedByHandMayHaveAnyName() async throws {
-    try await inTemporaryDirectory { directory in
-      let files = ["a b.crt": Self.certificates[1], "x.der": Self.certificates[0], "readme": Array("hello".utf8)]
-      for (name, content) in files { try Data(content).write(to: URL(fileURLWithPath: directory + "/" + name)) }
-      for (pin, certificate) in zip(Self.pins, Self.certificates) {
-        #expect(try CertificateFiles(directory: directory).content(of: pin).content == certificate)
-      }
-      #expect(throws: RootInstallationError.self) {
-        try CertificateFiles(directory: directory).content(of: TrustedRoots.applePins[0])
-      }
-      let error = #expect(throws: RootInstallationError.self) {
-        try CertificateFiles(directory: directory + "/none").content(of: Self.pins[0])
-      }
-      #expect("\(error.map { "\($0)" } ?? "")".contains("cannot be listed"))
+    let files = ["a b.crt": Self.certificates[1], "x.der": Self.certificates[0], "readme": Array("hello".utf8)]
+    for (name, content) in files { try Data(content).write(to: URL(fileURLWithPath: directory + "/" + name)) }
+    for (pin, certificate) in zip(Self.pins, Self.certificates) {
+      #expect(try CertificateFiles(directory: directory).content(of: pin).content == certificate)
     }
+    #expect(throws: RootInstallationError.self) {
+      try CertificateFiles(directory: directory).content(of: TrustedRoots.applePins[0])
+    }
+    let error = #expect(throws: RootInstallationError.self) {
+      try CertificateFiles(directory: directory + "/none").content(of: Self.pins[0])
+    }
+    #expect("\(error.map { "\($0)" } ?? "")".contains("cannot be listed"))
   }
 }
