@@ -26,15 +26,12 @@ final class ConnectionHandle {
   private var silence = 0
   /// True if the running statement cleans up after a cancellation.
   private var isShielded = false
-  private let responseTimeout: Duration?
+  private let profile: SessionProfile
   private(set) var waits = 0
   var postponed: [PostponedStatement]?
 
   // The interval at which a wait checks for cancellation.
   private static let slice = Duration.milliseconds(250)
-  // The time to end a statement after a cancellation, and then to roll back. The program must end within five seconds.
-  private static let graceOfStatements = Duration.seconds(3)
-  private static let graceOfRollbacks = Duration.seconds(4)
   // The time for the server to end an abandoned COPY.
   private static let graceOfAbandonment = Duration.seconds(10)
 
@@ -49,7 +46,7 @@ final class ConnectionHandle {
     unsafe pointer = unsafe connected
     canceller = unsafe StatementCanceller(connection: connected)
     (self.notices, self.interruption) = (receiver, interruption)
-    responseTimeout = profile.responseTimeout
+    self.profile = profile
     interruption.attach(canceller)
   }
 
@@ -72,7 +69,7 @@ final class ConnectionHandle {
     isShielded = shielded
     waits += 1
     silence = 0
-    waitLimit = responseTimeout.map(Self.slices)
+    waitLimit = profile.responseTimeout.map(Self.slices)
     if shielded { return }
     canceller.statementBegins()
     if interruption.isCancelled {
@@ -110,7 +107,7 @@ final class ConnectionHandle {
       silence += 1
     }
     if let cancelledAt = interruption.cancelledAt,
-      cancelledAt.duration(to: .now) > (isShielded ? Self.graceOfRollbacks : Self.graceOfStatements)
+      cancelledAt.duration(to: .now) > profile.cancellationGrace + (isShielded ? .seconds(1) : .zero)
     {
       giveUp()
       throw PostgresError(

@@ -8,6 +8,9 @@ public struct SessionProfile: Hashable, Sendable {
   public var responseTimeout: Duration? = .seconds(1_800)
   /// The time after which the server ends a session that waits in a transaction, with its locks; nil: for ever.
   public var idleInTransactionTimeout: Duration?
+  /// The time to end a statement after a cancellation; a rollback gets a second more. The program must end within five
+  /// seconds.
+  public var cancellationGrace: Duration = .seconds(3)
 
   /// For the schema `night_audit`.
   public static let store = SessionProfile()

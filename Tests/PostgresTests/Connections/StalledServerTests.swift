@@ -13,6 +13,12 @@ import Testing
     return (cluster, try await cluster.createDatabase())
   }
 
+  private static var impatient: SessionProfile {
+    var profile = SessionProfile.store
+    profile.cancellationGrace = .milliseconds(500)
+    return profile
+  }
+
   private func stopping<R>(_ processes: [Int32], _ body: () async throws -> R) async throws -> R {
     for process in processes { try #require(kill(process, SIGSTOP) == 0) }
     defer { for process in processes { kill(process, SIGCONT) } }
@@ -22,7 +28,7 @@ import Testing
   @Test("cancelling its task ends a statement without an answer", arguments: [false, true])
   func cancellation(isWholeServerStalled: Bool) async throws {
     let (cluster, conninfo) = try await server()
-    let session = try await PostgresSession.connect(conninfo, applicationName: "x")
+    let session = try await PostgresSession.connect(conninfo, applicationName: "x", profile: Self.impatient)
     let backend = Int32(try await session.processId())
     try await stopping(isWholeServerStalled ? [try cluster.serverProcess, backend] : [backend]) {
       let task = Task { try await session.transaction { connection in try connection.execute("SELECT 1") } }
@@ -42,8 +48,8 @@ import Testing
     let task = Task {
       try await withBlockingThread { scope in
         defer { started.finish() }
-        let first = try scope.connect(conninfo, applicationName: "x")
-        let second = try scope.connect(conninfo, applicationName: "x")
+        let first = try scope.connect(conninfo, applicationName: "x", profile: Self.impatient)
+        let second = try scope.connect(conninfo, applicationName: "x", profile: Self.impatient)
         let processes = [first.backendProcessId, second.backendProcessId]
         var rows = try first.copyOut("SELECT generate_series(1, 100000000000)")
         var others = try second.copyOut("SELECT generate_series(1, 100000000000)")
