@@ -35,7 +35,7 @@ import Testing
 
   @Test("a wrong clock and an unreachable Apple are each reported once")
   func clock() async throws {
-    let shop = try await Rehearsal.sampleShop()
+    let shop = try await Rehearsal.unchanged.value
     let past = try await Receiver.http(["Sun, 06 Nov 1994 08:49:37 GMT"])
     defer { past.stop() }
     func doctor(port: Int) async throws -> String {

@@ -81,14 +81,6 @@ import TestSupport
     }
   }
 
-  @Test func reportsThatCannotBeWrittenAre73() async throws {
-    let shop = try await Rehearsal.sampleShop()
-    // A file in place of the directory stops even root.
-    try "".write(toFile: shop.reports, atomically: true, encoding: .utf8)
-    let result = try await shop.nightAudit("run", "--as-of", Rehearsal.asOf, exits: [73])
-    #expect(result.errors.contains(shop.reports))
-  }
-
   @Test(arguments: [(SIGINT, Int32(130)), (SIGTERM, Int32(143)), (SIGHUP, Int32(143))])
   func signalsKeepAnswersAndPublishNothing(_ signal: Int32, _ status: Int32) async throws {
     let shop = try await Rehearsal.sampleShop(simulator: ["--latency", "20ms"])
@@ -161,7 +153,7 @@ import TestSupport
   }
 
   @Test func aLockWithoutARunEndsARunWith75() async throws {
-    let shop = try await Rehearsal.sampleShop()
+    let shop = try await Rehearsal.unchanged.value
     let holder = try await shop.session()
     #expect(try await holder.execute("SELECT pg_try_advisory_lock(1852401512, 3)").single().bool(0))
     try await shop.nightAudit("run", "--as-of", Rehearsal.asOf, exits: [75])

@@ -88,7 +88,7 @@ import Testing
   }
 
   @Test func anInvoiceWithoutAKeyIsReported() async throws {
-    let shop = try await Rehearsal.sampleShop()
+    let shop = try await Rehearsal.unchanged.value
     let keyless = try await shop.nightAudit("explain", "MK5TYVX1QZ", exits: [78])
     #expect(keyless.errors.contains("app.game.privateKeyFile") && keyless.errors.contains("only Apple can look it up"))
   }

@@ -72,19 +72,25 @@ import Testing
   }
 
   /// Corrections of Apple's reports do not indicate a problem with the shop's tables.
-  @Test(arguments: ["unreported_by_shop", "orphan_payment"])
-  func correctionsByAppleDoNotHoldANight(kind: String) async throws {
+  @Test func correctionsByAppleDoNotHoldANight() async throws {
     let shop = try await completeShop()
-    try await shop.execute(
-      """
-      CREATE TEMPORARY TABLE f AS SELECT f.* FROM night_audit.findings f, generate_series(1, 2000) LIMIT 2000;
-      UPDATE f SET finding_id = encode(sha256(convert_to(gen_random_uuid()::text, 'UTF8')), 'hex'), kind = '\(kind)';
-      INSERT INTO night_audit.findings SELECT * FROM f;
-      INSERT INTO night_audit.finding_nights (finding_id, as_of, run_id, is_open, status)
-      SELECT f.finding_id, r.as_of, r.run_id, true, 'open' FROM f, night_audit.runs r
-      """)
-    let night = try await shop.nightAudit("run", "--as-of", next, "--offline")
-    #expect((night.status == 4) == (kind == "orphan_payment"), "\(night)")
+    for kind in ["unreported_by_shop", "orphan_payment"] {
+      let database = try await shop.cluster.copyDatabase(shop.conninfo)
+      try await shop.execute(
+        """
+        CREATE TEMPORARY TABLE f AS SELECT f.* FROM night_audit.findings f, generate_series(1, 2000) LIMIT 2000;
+        UPDATE f SET finding_id = encode(sha256(convert_to(gen_random_uuid()::text, 'UTF8')), 'hex'), kind = '\(kind)';
+        INSERT INTO night_audit.findings SELECT * FROM f;
+        INSERT INTO night_audit.finding_nights (finding_id, as_of, run_id, is_open, status)
+        SELECT f.finding_id, r.as_of, r.run_id, true, 'open' FROM f, night_audit.runs r
+        """, conninfo: database)
+      let night = try await shop.nightAudit(
+        "run", "--as-of", next, "--offline",
+        environment: [
+          "NIGHT_AUDIT_DATABASE_URL": database, "NIGHT_AUDIT_REPORT_DIRECTORY": shop.directory.file(kind),
+        ])
+      #expect((night.status == 4) == (kind == "orphan_payment"), "\(night)")
+    }
   }
 
   @Test("status names the day whose only report was forgotten, but not the held run before it")

@@ -73,18 +73,6 @@ import Testing
     }
   }
 
-  @Test func anOutageCreatesNoFindings() async throws {
-    let shop = try await Rehearsal.sampleShop(simulator: ["--outage"])
-    let out = shop.directory.file("out")
-    try await shop.nightAudit("run", "--out", out, "--max-duration", "1s", more: Self.period, exits: [3])
-    let orders = try shop.table("orders", out)
-    #expect(orders.count == 500)
-    for order in orders where order["payment"] == "unpaid" {
-      #expect(["no_evidence", "never_paid", "malformed"].contains(order["payment_reason"]), "\(order)")
-    }
-    #expect(try shop.summary(out)["complete"] as? Bool == false)
-  }
-
   @Test func reconcileGivesTheSameFilesAsTheRunBeforeIt() async throws {
     let shop = try await Rehearsal.auditedShop(formats: "csv, xlsx")
     let again = shop.directory.file("again")
@@ -96,7 +84,8 @@ import Testing
     #expect(try shop.latestDay() == "2026-11-19")
   }
 
-  @Test func aDryRunLeavesNoTrace() async throws {
+  /// The run on one order has a later as-of, but the night still counts as the newest one.
+  @Test func aDryRunLeavesNoTraceAndAFilteredRunDoesNotSupersedeANight() async throws {
     let shop = try await Rehearsal.sampleShop()
     let out = shop.directory.file("out")
     try await shop.nightAudit(
@@ -108,11 +97,7 @@ import Testing
     try await shop.nightAudit("recheck", "--as-of", Rehearsal.asOf, "--dry-run", says: "due")
     #expect(try await shop.value("SELECT is_called FROM night_audit.worker_numbers") == "false")
     #expect(try shop.requests() == 0)
-  }
 
-  /// The run on one order has a later as-of, but the night still counts as the newest one.
-  @Test func aFilteredRunDoesNotSupersedeANight() async throws {
-    let shop = try await Rehearsal.sampleShop()
     let order = try await shop.value("SELECT min(order_id) FROM sales.orders")
     try await shop.nightAudit(
       "run", "--order", order, "--as-of", Rehearsal.asOf.replacing("T03:00", with: "T03:30"), exits: [0, 3])

@@ -4,7 +4,7 @@ import Testing
 
 /// Views for BI tools: their columns have comments, and the sample queries return the report's figures.
 @Suite struct BusinessIntelligenceTests {
-  @Test func viewsAreDescribed() async throws {
+  @Test func viewsAreDescribedAndThePageGrantsEachOfThem() async throws {
     let shop = try await Rehearsal.auditedShop()
     let silent = try await shop.value(
       """
@@ -29,6 +29,17 @@ import Testing
       let sum = try await shop.value("SELECT sum(\(column)) FROM night_audit.bi_findings_by_night", as: .reader)
       #expect(sum == String(findings[figure] as? Int ?? -1))
     }
+
+    let role = "finance_\(UUID().uuidString.lowercased().prefix(8))"
+    let page = try DatabaseRole.pageStatements("BusinessIntelligence.md")[0].replacing("finance_read", with: role)
+    try await shop.execute(page)
+    let withheld = try await shop.value(
+      """
+      SELECT coalesce(string_agg(relname, ' '), '') FROM pg_class
+      WHERE relnamespace = 'night_audit'::regnamespace AND relkind IN ('v', 'r', 'p')
+        AND starts_with(relname, 'bi_') <> has_table_privilege('\(role)', oid, 'SELECT')
+      """)
+    #expect(withheld == "", "views without a grant, or grants beyond the views")
   }
 
   static func queries() throws -> [String: String] {

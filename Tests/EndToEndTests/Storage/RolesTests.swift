@@ -208,20 +208,6 @@ import Testing
     try await shop.nightAudit("init", exits: [78], says: "is missing, and the role night_audit may not create it")
   }
 
-  @Test func theBusinessIntelligencePageGrantsEveryView() async throws {
-    let shop = try await Rehearsal.sampleShop()
-    let role = "finance_\(UUID().uuidString.lowercased().prefix(8))"
-    let page = try DatabaseRole.pageStatements("BusinessIntelligence.md")[0].replacing("finance_read", with: role)
-    try await shop.execute(page)
-    let withheld = try await shop.value(
-      """
-      SELECT coalesce(string_agg(relname, ' '), '') FROM pg_class
-      WHERE relnamespace = 'night_audit'::regnamespace AND relkind IN ('v', 'r', 'p')
-        AND starts_with(relname, 'bi_') <> has_table_privilege('\(role)', oid, 'SELECT')
-      """)
-    #expect(withheld == "", "views without a grant, or grants beyond the views")
-  }
-
   @Test func aMemberOfTheOwnerMaintainsTheSchemaWithoutSuperuserRights() async throws {
     let shop = try await Rehearsal.sampleShop()
     let dba = "dba_\(UUID().uuidString.lowercased().prefix(8))"

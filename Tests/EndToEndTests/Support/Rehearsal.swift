@@ -38,6 +38,9 @@ final class Rehearsal: TestShop, @unchecked Sendable {
       directory, arguments: arguments, formats: formats, cluster: cluster ?? shared, conninfo: conninfo)
   }
 
+  /// A sample shop before its first night, for tests that change nothing.
+  static let unchanged = Task { try await sampleShop() }
+
   /// The files of a sample shop, by options.
   private static let samples = MadeOnce<[String], TemporaryDirectory>()
 
