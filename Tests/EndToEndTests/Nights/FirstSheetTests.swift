@@ -19,7 +19,7 @@ import Testing
   }
 
   @Test func theFirstSheetAgreesWithTheFiles() async throws {
-    let shop = try await Rehearsal.sampleShop(formats: "csv, xlsx")
+    let shop = try await Rehearsal.sampleShop()
     try await shop.nightAudit("run", "--as-of", "2026-11-19T03:00:00Z", exits: [0, 3])
     // People accept an overdue finding and close another.
     let decided = try await shop.value(
@@ -45,7 +45,8 @@ import Testing
       INSERT INTO sales.orders (order_id, user_id, product_id, quantity, amount, currency, status, created_at, updated_at)
       VALUES ('late', 'u', 'gems', 1, 7.77, 'USD', 'pending', '2026-11-18T10:00:00Z', '2026-11-19T10:00:00Z');
       """)
-    try await shop.nightAudit("run", "--as-of", Rehearsal.asOf, exits: [0, 3])
+    try await shop.nightAudit(
+      "run", "--as-of", Rehearsal.asOf, environment: ["NIGHT_AUDIT_REPORT_FORMATS": "csv,xlsx"], exits: [0, 3])
     let day = shop.directory.file("day")
     try await shop.nightAudit(
       "reconcile", "--as-of", Rehearsal.asOf, "--date", "2026-11-18", "--out", day, exits: [0, 3])

@@ -7,7 +7,7 @@ import Testing
   private static let (start, hour) = (SignedShop.start, Int64(3_600_000))
 
   @Test func thePeriodRollsForwardAndListsItsDays() async throws {
-    let shop = try await Rehearsal.sampleShop(formats: "csv, xlsx")
+    let shop = try await Rehearsal.sampleShop()
     for day in [18, 19] { try await shop.nightAudit("run", "--as-of", "2026-11-\(day)T03:00:00Z", exits: [0, 3]) }
     try await shop.execute(
       """
@@ -19,9 +19,10 @@ import Testing
           AND created_at < '2026-11-19T00:00:00Z' ORDER BY order_id LIMIT 3);
       """)
     let month = shop.directory.file("month")
-    for arguments in [["run"], ["reconcile", "--since", "2026-11-18", "--until", "2026-11-19", "--out", month]] {
-      try await shop.nightAudit(more: arguments + ["--as-of", Rehearsal.asOf], exits: [0, 3])
-    }
+    try await shop.nightAudit("run", "--as-of", Rehearsal.asOf, exits: [0, 3])
+    try await shop.nightAudit(
+      "reconcile", "--as-of", Rehearsal.asOf, "--since", "2026-11-18", "--until", "2026-11-19", "--out", month,
+      environment: ["NIGHT_AUDIT_REPORT_FORMATS": "csv,xlsx"], exits: [0, 3])
     let found = try await Program.runScript("month_workbook", shop.reports, month).json()
     #expect(found["wrong"] as? [String] == [])
     #expect(found["days"] as? Int ?? 0 > 4)

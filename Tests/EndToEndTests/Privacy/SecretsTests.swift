@@ -26,7 +26,9 @@ import Testing
     }
     try await run(["run", "--as-of", Rehearsal.asOf, "--verbose", "--log-format", "json"])
     for format in ["text", "logfmt"] {
-      try await run(["run", "--as-of", Rehearsal.asOf, "--offline", "--dry-run", "--verbose", "--log-format", format])
+      try await run(
+        ["run", "--as-of", Rehearsal.asOf, "--offline", "--dry-run", "--verbose", "--log-format", format],
+        more: ["NIGHT_AUDIT_REPORT_FORMATS": "csv"])
     }
     for arguments in [
       ["config", "show"], ["config", "show", "--json"], ["doctor"], ["doctor", "--json"], ["status", "--json"],
