@@ -1,4 +1,5 @@
 import Foundation
+import Logging
 import Postgres
 import Reconciliation
 import Reporting
@@ -29,10 +30,18 @@ extension CrowdedShop {
     try files.reduce(into: [:]) { $0[$1] = try withoutHistory(try bytes(folder, $1)) }
   }
 
+  /// A plan of the whole shop.
+  static func plan(_ settings: Settings) throws -> AuditPlan {
+    AuditPlan(
+      rules: settings.rules(asOf: asOf),
+      period: try Period(since: "2026-01-01", until: "2026-12-31", in: settings.timeZone), selection: Selection(),
+      staleAfter: settings.staleAfter, refundWindow: settings.refundWindow)
+  }
+
   static func outcome(
     _ settings: Settings, _ asOf: Instant, _ folder: String, hasOneSnapshot: Bool = true, pieces: String? = nil
   ) async throws -> AuditOutcome {
-    var plan = try PartsTests.plan(settings)
+    var plan = try plan(settings)
     plan.rules = settings.rules(asOf: asOf)
     (plan.parts, plan.hasOneSnapshot) = (pieces, hasOneSnapshot)
     let record = RunRecord(
@@ -43,7 +52,7 @@ extension CrowdedShop {
     await session.close()
     let audit = Audit(
       settings: settings, plan: plan, faults: [:], stop: StopSignal(),
-      progress: PartsTests.quiet)
+      progress: .quiet)
     return try await withBlockingThread { scope in
       try audit.report(scope, destination: .exact(folder), saving: record) { _, _ in }
     }
@@ -69,6 +78,10 @@ extension CrowdedShop {
   }
 }
 
+extension WorkProgress {
+  static let quiet = WorkProgress(logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, isQuiet: true)
+}
+
 extension Selection {
   static func narrowed(_ change: (inout Selection) -> Void) -> Selection {
     var selection = Selection()
@@ -82,17 +95,4 @@ func execute(_ url: String, _ script: String) async throws {
   let session = try await PostgresSession.connect(url, applicationName: "night-audit tests")
   try await session.executeScript(script)
   await session.close()
-}
-
-final class TemporaryFolder: Sendable {
-  private let url: URL
-
-  init() throws {
-    url = FileManager.default.temporaryDirectory.appendingPathComponent("night-audit-\(UUID().uuidString)")
-    try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
-  }
-
-  deinit { try? FileManager.default.removeItem(at: url) }
-
-  func path(_ name: String) -> String { url.appendingPathComponent(name).path }
 }

@@ -23,7 +23,7 @@ import Testing
   @Test(arguments: ["TRUE", "n <= r"])
   func eachOrderOwnsOneListedPurchase(listed: String) async throws {
     let count = 60 * Self.effort
-    let folder = try TemporaryFolder()
+    let folder = try TemporaryDirectory()
     var settings = Settings()
     settings.databaseURL = try await PrivatePostgres.shopDatabase()
     settings.apps = [Settings.App(name: "game", bundleId: "com.example.game")]
@@ -57,7 +57,7 @@ import Testing
       INSERT INTO night_audit.receipt_transactions
       SELECT kind, 'z' || n, 'Production', 'z' || n FROM generate_series(1, 20000) n, unnest(ARRAY['receipt', 'lookup']) kind;
       """)
-    let files = try await CrowdedShop.audit(settings, Self.asOf, folder.path("report"))
+    let files = try await CrowdedShop.audit(settings, Self.asOf, folder.file("report"))
     let orders = try #require(files["orders.csv"])
     #expect(orders.count == count + 1 && orders.dropFirst().allSatisfy { $0.contains("paid") })
     let owned = orders.dropFirst().compactMap { row in row.first { $0.hasPrefix("t") } }

@@ -34,7 +34,7 @@ import Testing
   @Test func anEmptySelectionIsExplainedOnlyForAnOrderOrAUser() async throws {
     let settings = try await CrowdedShop(seed: 1).load(reports: "/nonexistent")
     func words(_ selection: Selection, until day: String = "2026-12-31") async throws -> String? {
-      var plan = try PartsTests.plan(settings)
+      var plan = try CrowdedShop.plan(settings)
       plan.selection = selection
       plan.period = try Period(since: "2026-01-01", until: day, in: .gmt)
       let narrowed = plan

@@ -14,9 +14,9 @@ import Testing
 /// `explain` and the audit of all orders agree about each order.
 @Suite struct ExplainTests {
   @Test func explainAgreesWithTheJudgementOfEachOrder() async throws {
-    let folder = try TemporaryFolder()
+    let folder = try TemporaryDirectory()
     let shop = CrowdedShop(seed: 2)
-    let settings = try await shop.load(reports: folder.path(""))
+    let settings = try await shop.load(reports: folder.file(""))
 
     // All products are non-consumables, so that a second purchase of one is a finding.
     let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit tests")
@@ -36,11 +36,11 @@ import Testing
       UPDATE night_audit.transactions SET price_milliunits = 8990, currency = 'EUR'
       """)
     await session.close()
-    let outcome = try await CrowdedShop.outcome(settings, CrowdedShop.asOf, folder.path("out"))
+    let outcome = try await CrowdedShop.outcome(settings, CrowdedShop.asOf, folder.file("out"))
     #expect(outcome.totals.ordersRead == shop.orderIds.count)
 
-    let orders = try table("orders.csv", in: folder.path("out"))
-    let findings = try table("findings.csv", in: folder.path("out"))
+    let orders = try table("orders.csv", in: folder.file("out"))
+    let findings = try table("findings.csv", in: folder.file("out"))
     let findingsById = Dictionary(findings.map { ($0["finding_id"] ?? "", $0) }) { first, _ in first }
     var owners: [String: Identifier?] = [:]
     var unasked = 0
@@ -106,12 +106,12 @@ import Testing
     ] as [(UInt64, String)])
   func unusualReceipts(seed: UInt64, changes: String) async throws {
     let shop = CrowdedShop(seed: seed)
-    let folder = try TemporaryFolder()
-    let settings = try await shop.load(reports: folder.path(""))
+    let folder = try TemporaryDirectory()
+    let settings = try await shop.load(reports: folder.file(""))
     try await execute(settings.databaseURL, changes)
-    try await CrowdedShop.audit(settings, CrowdedShop.asOf, folder.path("out"))
-    let findings = try table("findings.csv", in: folder.path("out"))
-    for row in try table("orders.csv", in: folder.path("out")) where row["findings"] != "bad_row" {
+    try await CrowdedShop.audit(settings, CrowdedShop.asOf, folder.file("out"))
+    let findings = try table("findings.csv", in: folder.file("out"))
+    for row in try table("orders.csv", in: folder.file("out")) where row["findings"] != "bad_row" {
       let id = row["order_id"] ?? ""
       let explanation = try await Explain(settings: settings).order(Identifier(id), asOf: CrowdedShop.asOf)
       #expect(row["disposition"] == explanation.disposition.rawValue, "\(id)")

@@ -23,9 +23,9 @@ import Testing
   private func report(
     _ settings: Settings, _ selection: Selection, isWhole: Bool, _ folder: String
   ) async throws -> Report {
-    var plan = try PartsTests.plan(settings)
+    var plan = try CrowdedShop.plan(settings)
     plan.selection = selection
-    var audit = Audit(settings: settings, plan: plan, faults: [:], stop: StopSignal(), progress: PartsTests.quiet)
+    var audit = Audit(settings: settings, plan: plan, faults: [:], stop: StopSignal(), progress: .quiet)
     if isWhole { audit.partition = AuditPartition() }
     let complete = audit
     let outcome = try await withBlockingThread { scope in
@@ -49,7 +49,7 @@ import Testing
   private func expectTheSame(
     _ settings: Settings, orders orderStride: Int, users userStride: Int, unknown: [Selection] = []
   ) async throws {
-    let folder = try TemporaryFolder()
+    let folder = try TemporaryDirectory()
     let (orders, users) = try await withBlockingThread { scope in
       let shop = try scope.connect(settings.databaseURL, applicationName: "night-audit tests")
       func ids(_ query: String) throws -> [String] {
@@ -68,8 +68,8 @@ import Testing
       + sample(users, every: userStride).map { id in Selection.narrowed { $0.userId = id } } + unknown
     var (listed, rows) = (0, Set<String>())
     for (number, selection) in selections.enumerated() {
-      let whole = try await report(settings, selection, isWhole: true, folder.path("whole \(number)"))
-      let few = try await report(settings, selection, isWhole: false, folder.path("few \(number)"))
+      let whole = try await report(settings, selection, isWhole: true, folder.file("whole \(number)"))
+      let few = try await report(settings, selection, isWhole: false, folder.file("few \(number)"))
       #expect(few.files.keys.sorted() == whole.files.keys.sorted())
       for (name, content) in whole.files {
         let lines = content.split(whereSeparator: \.isNewline)
@@ -111,10 +111,10 @@ import Testing
 
   @Test("a report on one order or user from few rows has the same changes as that from all rows")
   func afterANight() async throws {
-    let folder = try TemporaryFolder()
-    var settings = try await CrowdedShop(seed: 3).load(reports: folder.path("reports"))
+    let folder = try TemporaryDirectory()
+    var settings = try await CrowdedShop(seed: 3).load(reports: folder.file("reports"))
     settings.formats = [.csv]
-    try await saveNight(settings, folder.path("night"))
+    try await saveNight(settings, folder.file("night"))
     try await execute(
       settings.databaseURL,
       """
@@ -126,7 +126,7 @@ import Testing
   }
 
   private func saveNight(_ settings: Settings, _ path: String) async throws {
-    var plan = try PartsTests.plan(settings)
+    var plan = try CrowdedShop.plan(settings)
     let asOf = CrowdedShop.asOf - .days(1)
     plan.rules = settings.rules(asOf: asOf)
     plan.period = Period.dayBefore(plan.period.start, in: settings.timeZone)
@@ -136,7 +136,7 @@ import Testing
     let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit tests")
     try await record.begin(session)
     await session.close()
-    let audit = Audit(settings: settings, plan: plan, faults: [:], stop: StopSignal(), progress: PartsTests.quiet)
+    let audit = Audit(settings: settings, plan: plan, faults: [:], stop: StopSignal(), progress: .quiet)
     _ = try await withBlockingThread { scope in
       try audit.report(scope, destination: .exact(path), saving: record) { _, _ in }
     }
@@ -144,7 +144,7 @@ import Testing
 
   /// The counts decide whether a sheet has all rows.
   @Test func countsAgreeWithTheListedRows() async throws {
-    let folder = try TemporaryFolder()
+    let folder = try TemporaryDirectory()
     let settings = try await CrowdedShop(seed: 1).load(reports: "/nonexistent")
     let selections = [
       Selection(), Selection.narrowed { $0.orderId = "order-7" }, Selection.narrowed { $0.userId = "user-1" },
@@ -153,10 +153,10 @@ import Testing
     ]
     var orders: [Int] = []
     for (number, selection) in selections.enumerated() {
-      var plan = try PartsTests.plan(settings)
+      var plan = try CrowdedShop.plan(settings)
       plan.selection = selection
-      let audit = Audit(settings: settings, plan: plan, faults: [:], stop: StopSignal(), progress: PartsTests.quiet)
-      let path = folder.path("\(number)")
+      let audit = Audit(settings: settings, plan: plan, faults: [:], stop: StopSignal(), progress: .quiet)
+      let path = folder.file("\(number)")
       let counted = try await withBlockingThread { scope in
         _ = try audit.report(scope, destination: .exact(path), saving: nil) { _, _ in }
         let shop = try SalesStore.connect(settings, scope, applicationName: "night-audit tests")

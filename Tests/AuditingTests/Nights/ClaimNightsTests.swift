@@ -511,7 +511,7 @@ struct ShopRows {
   }
 
   func audited() async throws -> Night {
-    let folder = try TemporaryFolder()
+    let folder = try TemporaryDirectory()
     var settings = Settings()
     settings.databaseURL = try await PrivatePostgres.shopDatabase()
     settings.apps = [Settings.App(name: "game", bundleId: CrowdedShop.bundle)]
@@ -522,14 +522,14 @@ struct ShopRows {
     let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit tests")
     try await session.executeScript(script)
     await session.close()
-    let whole = try await PartsTests.report(settings, folder.path("whole"), partition: AuditPartition())
+    let whole = try await PartsTests.report(settings, folder.file("whole"), partition: AuditPartition())
     let partition = AuditPartition(
       receipts: Cuts(quantilesOf: orderIds.map { Identifier("r-" + $0) }, count: 4),
       orders: Cuts(quantilesOf: orderIds.map { Identifier($0) }, count: 4),
       transactions: Cuts(quantilesOf: transactionIds.map { Identifier($0) }, count: 4))
-    let parts = try await PartsTests.report(settings, folder.path("parts"), partition: partition)
+    let parts = try await PartsTests.report(settings, folder.file("parts"), partition: partition)
     PartsTests.expectEqual(parts, whole, "\(partition)")
-    let night = try Night(tables: CrowdedShop.tables(folder.path("whole")))
+    let night = try Night(tables: CrowdedShop.tables(folder.file("whole")))
     for id in orderIds {
       let explanation = try await Explain(settings: settings).order(Identifier(id), asOf: CrowdedShop.asOf)
       let words = [explanation.payment, explanation.paymentReason?.rawValue].compactMap { $0 }.joined(separator: " ")

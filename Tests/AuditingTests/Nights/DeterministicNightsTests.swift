@@ -18,11 +18,11 @@ import Testing
 
   @Test("every sequence of nights satisfies the invariants and ends with the truth", arguments: Effort.blocks)
   func nights(block: UInt64) throws {
-    let folder = try TemporaryFolder()
+    let folder = try TemporaryDirectory()
     var counts = Nights.Counts()
     let seeds = block &* Self.shopsPerBlock..<block &* Self.shopsPerBlock + Self.shopsPerBlock
     for seed in Effort.shop.map({ $0..<$0 + 1 }) ?? seeds {
-      var nights = Nights(seed: seed, folder: folder.path(""))
+      var nights = Nights(seed: seed, folder: folder.file(""))
       try nights.run()
       counts.add(nights.counts)
     }
@@ -31,7 +31,7 @@ import Testing
 
   /// Canonically equivalent texts are different IDs.
   @Test func aCriticalFindingIsNewDespiteAnOpenOneOnItsTwin() throws {
-    let folder = try TemporaryFolder()
+    let folder = try TemporaryDirectory()
     func audit(_ orderId: String, open: Set<Identifier> = []) throws -> SimulatedAudit {
       var scene = ShopFixture()
       let order = scene.order(orderId) { $0.transactionId = "unknown1" }
@@ -40,7 +40,7 @@ import Testing
       scene.world.lookups[order.orderId] = state
       scene.delivery(of: order)
       return try SimulatedAudit(
-        scene.world, partition: AuditPartition(), contestBatchSize: 1, openCriticals: open, folder: folder.path(""))
+        scene.world, partition: AuditPartition(), contestBatchSize: 1, openCriticals: open, folder: folder.file(""))
     }
     let open = Set(try audit("\u{E9}").findings().map { Identifier($0.identity) })
     #expect(try audit("\u{E9}", open: open).agedCriticals.isEmpty)

@@ -35,7 +35,7 @@ struct SimulatedAudit {
       return AuditPass(
         plan: plan, sales: try SalesRows(schema: "sales", bundleIds: [ShopFixture.bundle], horizon: horizon),
         rows: rows.part(part, of: partition), collector: collector, temporaryDirectory: folder, stop: StopSignal(),
-        progress: PartsTests.quiet, sharedPurchases: sharedPurchases)
+        progress: .quiet, sharedPurchases: sharedPurchases)
     }
     var counted = SalesTotals()
     for row in world.orders { counted.add(row) }

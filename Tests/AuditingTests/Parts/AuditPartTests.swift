@@ -19,54 +19,54 @@ import Testing
 @Suite struct AuditPartTests {
   @Test(arguments: 1...UInt64(Effort.factor))
   func framesCarryANight(_ seed: UInt64) async throws {
-    let folder = try TemporaryFolder()
+    let folder = try TemporaryDirectory()
     let settings = try await Self.shop(CrowdedShop(seed: seed))
-    let whole = try await PartsTests.report(settings, folder.path("whole"), readers: 1)
+    let whole = try await PartsTests.report(settings, folder.file("whole"), readers: 1)
     #expect(
       String(decoding: whole["findings.csv"] ?? Data(), as: UTF8.self).contains("duplicate_claim,major,order-7r2"))
     for parts in [1, 4] {
-      let pieces = folder.path("pieces \(parts)")
+      let pieces = folder.file("pieces \(parts)")
       try await spread(settings, parts: parts, into: pieces)
-      let joined = try await PartsTests.report(settings, folder.path("joined \(parts)"), pieces: pieces)
+      let joined = try await PartsTests.report(settings, folder.file("joined \(parts)"), pieces: pieces)
       PartsTests.expectEqual(joined, whole, "\(parts) parts")
     }
     // An alias that arrives after the parts were read belongs to the next night.
     let shop = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit tests")
     try await shop.executeScript(
       "CREATE OR REPLACE VIEW sales.user_aliases AS SELECT 'user-1' AS user_id, 'user-3' AS same_as")
-    let later = try await PartsTests.report(settings, folder.path("later"), pieces: folder.path("pieces 4"))
+    let later = try await PartsTests.report(settings, folder.file("later"), pieces: folder.file("pieces 4"))
     PartsTests.expectEqual(later, whole, "an alias arrived during the audit")
     try await shop.executeScript(
       "CREATE OR REPLACE VIEW sales.user_aliases AS SELECT 'user-1' AS user_id, 'user-2' AS same_as")
     await shop.close()
-    let recorded = try await recorded(settings, folder.path("recorded"))
-    #expect(try recorded == Self.counted(folder.path("recorded")))
-    #expect(try await self.recorded(settings, folder.path("of pieces"), pieces: folder.path("pieces 4")) == recorded)
+    let recorded = try await recorded(settings, folder.file("recorded"))
+    #expect(try recorded == Self.counted(folder.file("recorded")))
+    #expect(try await self.recorded(settings, folder.file("of pieces"), pieces: folder.file("pieces 4")) == recorded)
     for name in ["receipts", "transactions", "contests", "judge", "context"] {
-      let file = URL(fileURLWithPath: folder.path("pieces 4") + "/" + name)
+      let file = URL(fileURLWithPath: folder.file("pieces 4") + "/" + name)
       let whole = try Data(contentsOf: file)
       try Data().write(to: file)
       let unfit = await #expect(throws: AuditPieces.UnusablePieces.self) {
-        try await PartsTests.report(settings, folder.path("never"), pieces: folder.path("pieces 4"))
+        try await PartsTests.report(settings, folder.file("never"), pieces: folder.file("pieces 4"))
       }
       #expect(unfit?.description.contains("\(name) in ") == true, "\(name)")
       try whole.write(to: file)
     }
-    let manifest = folder.path("pieces 4") + "/manifest.json"
+    let manifest = folder.file("pieces 4") + "/manifest.json"
     let said = try String(contentsOfFile: manifest, encoding: .utf8)
     let other = said.replacingOccurrences(of: "\"sums\":", with: "\"sums\":[],\"rest\":")
     try other.write(toFile: manifest, atomically: true, encoding: .utf8)
     await #expect(throws: ReportError.self) {
-      try await PartsTests.report(settings, folder.path("never"), pieces: folder.path("pieces 4"))
+      try await PartsTests.report(settings, folder.file("never"), pieces: folder.file("pieces 4"))
     }
   }
 
   @Test func aReportOfPartsSaysThatTheyLayInSeveralStores() async throws {
-    let folder = try TemporaryFolder()
+    let folder = try TemporaryDirectory()
     let settings = try await Self.shop(CrowdedShop(seed: 1))
-    try await spread(settings, parts: 2, into: folder.path("pieces"), hasOneSnapshot: false)
-    let joined = try await PartsTests.report(settings, folder.path("joined"), pieces: folder.path("pieces"))
-    let whole = try await PartsTests.report(settings, folder.path("whole"), readers: 1)
+    try await spread(settings, parts: 2, into: folder.file("pieces"), hasOneSnapshot: false)
+    let joined = try await PartsTests.report(settings, folder.file("joined"), pieces: folder.file("pieces"))
+    let whole = try await PartsTests.report(settings, folder.file("whole"), readers: 1)
     for file in CrowdedShop.files { #expect(joined[file] == whole[file], "\(file)") }
     func page(_ report: [String: Data]) -> String { String(decoding: report["report.html"] ?? Data(), as: UTF8.self) }
     #expect(page(joined).contains("No snapshot spans the shop") && !page(whole).contains("No snapshot spans the shop"))
@@ -151,10 +151,10 @@ import Testing
     _ settings: Settings, parts: Int, into folder: String, hasOneSnapshot: Bool = true
   ) async throws {
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
-    var plan = try PartsTests.plan(settings)
+    var plan = try CrowdedShop.plan(settings)
     plan.hasOneSnapshot = hasOneSnapshot
     let audit = Audit(
-      settings: settings, plan: plan, faults: [:], stop: StopSignal(), progress: PartsTests.quiet)
+      settings: settings, plan: plan, faults: [:], stop: StopSignal(), progress: .quiet)
     try await withBlockingThread { scope in
       try audit.plan(scope, parts: parts) { line in
         try Cluster(
@@ -221,7 +221,7 @@ import Testing
         let results = try FrameStream(path: output, isWritten: true)
         try AuditPart(
           AuditContext(path: folder + "/context"), FrameStream(path: input), directory: folder, stop: StopSignal(),
-          progress: PartsTests.quiet
+          progress: .quiet
         ).run(stage, to: results)
         let reader = try FrameStream(path: output)
         while let frame = try reader.next() { left.append(frame) }
@@ -290,8 +290,8 @@ import Testing
   }
 
   @Test func invalidFramesAreRejected() throws {
-    let folder = try TemporaryFolder()
-    let path = folder.path("frames")
+    let folder = try TemporaryDirectory()
+    let path = folder.file("frames")
     let stream = try FrameStream(path: path, isWritten: true)
     try stream.write(tag: 4, key: [0, 97], content: [1, 2, 3])
     try stream.write(tag: 9, key: [], content: [])
@@ -302,8 +302,8 @@ import Testing
     #expect(try back.next() == nil)
     for size in 1...(9 + 2 + 3 - 1) {
       let bytes = try Data(contentsOf: URL(fileURLWithPath: path)).prefix(size)
-      try bytes.write(to: URL(fileURLWithPath: folder.path("cut")))
-      #expect(throws: Frame.Failure.self, "\(size)") { try FrameStream(path: folder.path("cut")).next() }
+      try bytes.write(to: URL(fileURLWithPath: folder.file("cut")))
+      #expect(throws: Frame.Failure.self, "\(size)") { try FrameStream(path: folder.file("cut")).next() }
     }
     try Data([0, 0, 0, 1, 9, 0, 0, 0, 7]).write(to: URL(fileURLWithPath: path))
     #expect(throws: Frame.Failure.self) { try FrameStream(path: path).next() }

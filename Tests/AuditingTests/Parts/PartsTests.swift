@@ -1,5 +1,4 @@
 import Foundation
-import Logging
 import Postgres
 import Publishing
 import Reconciliation
@@ -17,22 +16,13 @@ import Testing
 
 /// No byte of a report depends on the number of parts or on their cuts.
 @Suite struct PartsTests {
-  static let quiet = WorkProgress(logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, isQuiet: true)
-
-  static func plan(_ settings: Settings) throws -> AuditPlan {
-    AuditPlan(
-      rules: settings.rules(asOf: CrowdedShop.asOf),
-      period: try Period(since: "2026-01-01", until: "2026-12-31", in: settings.timeZone), selection: Selection(),
-      staleAfter: settings.staleAfter, refundWindow: settings.refundWindow)
-  }
-
   static func report(
     _ settings: Settings, _ folder: String, readers: Int? = nil, partition: AuditPartition? = nil,
     pieces: String? = nil
   ) async throws -> [String: Data] {
-    var plan = try plan(settings)
+    var plan = try CrowdedShop.plan(settings)
     (plan.readers, plan.parts) = (readers, pieces)
-    var audit = Audit(settings: settings, plan: plan, faults: [:], stop: StopSignal(), progress: quiet)
+    var audit = Audit(settings: settings, plan: plan, faults: [:], stop: StopSignal(), progress: .quiet)
     audit.partition = partition
     let complete = audit
     _ = try await withBlockingThread { scope in
@@ -79,12 +69,12 @@ import Testing
 
   @Test(arguments: 1...UInt64(Effort.factor))
   func cutsDoNotChangeTheReport(_ seed: UInt64) async throws {
-    let folder = try TemporaryFolder()
+    let folder = try TemporaryDirectory()
     let shop = CrowdedShop(seed: seed)
     var settings = try await shop.load(reports: "/nonexistent")
     settings.formats = [.csv, .xlsx]
     try await execute(settings.databaseURL, CrowdedShop.brokenRows + "ANALYZE")
-    let whole = try await Self.report(settings, folder.path("whole"), partition: AuditPartition())
+    let whole = try await Self.report(settings, folder.file("whole"), partition: AuditPartition())
     func lines(_ name: String) -> [Substring] {
       String(decoding: whole[name] ?? Data(), as: UTF8.self).split(whereSeparator: \.isNewline)
     }
@@ -99,20 +89,20 @@ import Testing
     for (number, batchSize) in [1_000, 1, 7].enumerated() {
       settings.contestBatchSize = batchSize
       let partition = Self.partition(seed * 100 + UInt64(number))
-      let parts = try await Self.report(settings, folder.path("\(number)"), partition: partition)
+      let parts = try await Self.report(settings, folder.file("\(number)"), partition: partition)
       Self.expectEqual(parts, whole, "\(partition), batches of \(batchSize)")
     }
     // With CSV as the only format, parts format their rows as text, and the files are equal.
     var plain = settings
     plain.formats = [.csv]
     let partition = Self.partition(seed * 100 + 1)
-    let parts = try await Self.report(plain, folder.path("text"), partition: partition)
+    let parts = try await Self.report(plain, folder.file("text"), partition: partition)
     for (name, content) in parts where name.hasSuffix(".csv") {
       #expect(content == whole[name], "\(name): \(partition)")
     }
     #expect(parts["receipts.csv"]?.isEmpty == false && parts["report.html"] == nil)
     for readers in [2, 5] {
-      let read = try await Self.report(settings, folder.path("readers \(readers)"), readers: readers)
+      let read = try await Self.report(settings, folder.file("readers \(readers)"), readers: readers)
       Self.expectEqual(read, whole, "\(readers) readers")
     }
   }
@@ -120,7 +110,7 @@ import Testing
   /// A view that joins receipts with order lines repeats receipts, and orders may have one ID. Neither the order of the
   /// rows nor cuts and readers decide which row counts.
   @Test func repeatedIDsAreBadRowsInAnyOrderAndPart() async throws {
-    let folder = try TemporaryFolder()
+    let folder = try TemporaryDirectory()
     var settings = try await CrowdedShop(seed: 2).load(reports: "/nonexistent")
     settings.formats = [.csv]
     try await execute(
@@ -149,7 +139,7 @@ import Testing
         ANALYZE;
         """)
       for readers in numbers {
-        let files = try await Self.report(settings, folder.path("\(direction) \(readers)"), readers: readers)
+        let files = try await Self.report(settings, folder.file("\(direction) \(readers)"), readers: readers)
         Self.expectEqual(files, expected ?? files, "\(direction), \(readers) readers")
         expected = expected ?? files
       }

@@ -20,19 +20,19 @@ import Testing
   private static let day = asOf - .days(4)
 
   @Test func theAuditPassesEveryFactToTheRules() async throws {
-    let folder = try TemporaryFolder()
+    let folder = try TemporaryDirectory()
     var settings = Settings()
     settings.databaseURL = try await PrivatePostgres.shopDatabase()
     settings.apps = [Settings.App(name: "game", bundleId: CrowdedShop.bundle)]
     settings.channel = .verifyReceipt
-    settings.reportDirectory = folder.path("")
+    settings.reportDirectory = folder.file("")
     settings.formats = [.csv]
     settings.holdShare = .whole
     settings.reviewWindows = [try Period(since: "2026-11-10", until: "2026-11-10", in: settings.timeZone)]
     let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit tests")
     try await store(FactPairs(session: session))
     await session.close()
-    let report = try await CrowdedShop.audit(settings, Self.asOf, folder.path("report"))
+    let report = try await CrowdedShop.audit(settings, Self.asOf, folder.file("report"))
     let findings = try said(report["findings.csv"] ?? [])
 
     // An unanswered receipt does not prevent a finding about another purchase.

@@ -16,7 +16,7 @@ import Testing
 
 @Suite struct DoubtfulRefundTests {
   @Test func theRefundListAgreesWithTheOrders() async throws {
-    let folder = try TemporaryFolder()
+    let folder = try TemporaryDirectory()
     var settings = Settings()
     settings.databaseURL = try await PrivatePostgres.shopDatabase()
     settings.apps = [Settings.App(name: "game", bundleId: CrowdedShop.bundle)]
@@ -44,13 +44,13 @@ import Testing
         updated_at, false FROM sales.orders;
       """)
     await session.close()
-    var plan = try PartsTests.plan(settings)
+    var plan = try CrowdedShop.plan(settings)
     plan.isPastAudit = true
-    let audit = Audit(settings: settings, plan: plan, faults: [:], stop: StopSignal(), progress: PartsTests.quiet)
+    let audit = Audit(settings: settings, plan: plan, faults: [:], stop: StopSignal(), progress: .quiet)
     _ = try await withBlockingThread { scope in
-      try audit.report(scope, destination: .exact(folder.path("report")), saving: nil) { _, _ in }
+      try audit.report(scope, destination: .exact(folder.file("report")), saving: nil) { _, _ in }
     }
-    let tables = try CrowdedShop.tables(folder.path("report"))
+    let tables = try CrowdedShop.tables(folder.file("report"))
     let orders = try #require(tables["orders.csv"])
     let disposition = try #require(orders.first?.firstIndex(of: "disposition"))
     #expect(orders.dropFirst().map { $0[disposition] } == ["settled", "refunded", "refunded_still_delivered"])

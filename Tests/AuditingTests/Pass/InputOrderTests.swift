@@ -26,16 +26,16 @@ import Testing
   @Test(arguments: (0..<UInt64(effort)).map { first &+ $0 })
   func inputOrderDoesNotChangeTheReport(block: UInt64) async throws {
     let seeds = block * Self.together..<(block + 1) * Self.together
-    let folder = try TemporaryFolder()
+    let folder = try TemporaryDirectory()
     var expected: [String: [[String]]] = [:]
     for (order, nights) in Self.arrivals + (Self.effort > 1 ? Self.furtherArrivals : []) {
       let arrival = CrowdedShop.Arrival(seed: order, nights: nights)
-      let settings = try await CrowdedShop.load(wide: seeds, reports: folder.path(""), arrival: arrival) {
+      let settings = try await CrowdedShop.load(wide: seeds, reports: folder.file(""), arrival: arrival) {
         settings, asOf in
         _ = try await CrowdedShop.audit(
-          settings, asOf, folder.path("\(arrival.seed)-\(arrival.nights)-\(asOf.seconds)"))
+          settings, asOf, folder.file("\(arrival.seed)-\(arrival.nights)-\(asOf.seconds)"))
       }
-      let report = folder.path("\(arrival.seed)-\(arrival.nights)")
+      let report = folder.file("\(arrival.seed)-\(arrival.nights)")
       let first = try await CrowdedShop.audit(settings, CrowdedShop.asOf, report)
       if expected.isEmpty { expected = first }
       // The ages of answers and questions are facts, too, so findings may differ after several nights.

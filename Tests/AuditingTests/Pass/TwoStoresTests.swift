@@ -15,11 +15,11 @@ import Testing
 /// The shop's store and our own may be two servers, one of them a hot standby, so no query joins them.
 @Suite(.serialized) struct TwoStoresTests {
   @Test func aStandbyIsAuditedAndExplainedLikeThePrimary() async throws {
-    let folder = try TemporaryFolder()
+    let folder = try TemporaryDirectory()
     let primary = try await PrivatePostgres.start()
     let shop = CrowdedShop(seed: 8)
-    var settings = try await shop.load(reports: folder.path(""), database: try await primary.createDatabase())
-    try await CrowdedShop.audit(settings, CrowdedShop.asOf, folder.path("one"))
+    var settings = try await shop.load(reports: folder.file(""), database: try await primary.createDatabase())
+    try await CrowdedShop.audit(settings, CrowdedShop.asOf, folder.file("one"))
 
     let standby = try await primary.startStandby()
     try await standby.catchUp(with: primary)
@@ -28,9 +28,9 @@ import Testing
     // From here on, the shop's relations exist only on the standby, changes to our schema only on the primary.
     try await execute(standby.conninfo(database: "postgres"), "SELECT pg_wal_replay_pause()")
     try await execute(settings.databaseURL, "DROP SCHEMA sales CASCADE")
-    try await CrowdedShop.audit(settings, CrowdedShop.asOf, folder.path("two"))
+    try await CrowdedShop.audit(settings, CrowdedShop.asOf, folder.file("two"))
     for file in CrowdedShop.files {
-      #expect(try CrowdedShop.bytes(folder.path("one"), file) == CrowdedShop.bytes(folder.path("two"), file), "\(file)")
+      #expect(try CrowdedShop.bytes(folder.file("one"), file) == CrowdedShop.bytes(folder.file("two"), file), "\(file)")
     }
     for id in shop.orderIds.prefix(10) {
       _ = try await Explain(settings: settings).order(Identifier(id), asOf: CrowdedShop.asOf)
@@ -88,10 +88,10 @@ import Testing
   }
 
   @Test func rowsHiddenFromTheStreamAreDetected() async throws {
-    let folder = try TemporaryFolder()
+    let folder = try TemporaryDirectory()
     let shop = CrowdedShop(seed: 9)
-    let settings = try await shop.load(reports: folder.path(""))
-    try await CrowdedShop.audit(settings, CrowdedShop.asOf, folder.path("whole"))
+    let settings = try await shop.load(reports: folder.file(""))
+    try await CrowdedShop.audit(settings, CrowdedShop.asOf, folder.file("whole"))
     try await execute(
       settings.databaseURL,
       """
@@ -103,25 +103,25 @@ import Testing
       WHERE current_query() NOT LIKE '%ORDER BY%' OR order_id <> 'order-7'
       """)
     do {
-      try await CrowdedShop.audit(settings, CrowdedShop.asOf, folder.path("hidden"))
+      try await CrowdedShop.audit(settings, CrowdedShop.asOf, folder.file("hidden"))
       Issue.record("the audit did not detect the hidden order")
     } catch let error as ReportError {
       #expect(ExitStatus(for: error) == .internalError)
       #expect("\(error)".contains("60") && "\(error)".contains("59"), "\(error)")
     }
-    #expect(!FileManager.default.fileExists(atPath: folder.path("hidden")))
+    #expect(!FileManager.default.fileExists(atPath: folder.file("hidden")))
   }
 
   @Test func aReportSaysThatNoSnapshotSpansTheShopsStore() async throws {
-    let folder = try TemporaryFolder()
-    var settings = try await CrowdedShop(seed: 9).load(reports: folder.path(""))
+    let folder = try TemporaryDirectory()
+    var settings = try await CrowdedShop(seed: 9).load(reports: folder.file(""))
     settings.formats = [.csv, .xlsx]
-    let whole = try await CrowdedShop.outcome(settings, CrowdedShop.asOf, folder.path("whole"))
+    let whole = try await CrowdedShop.outcome(settings, CrowdedShop.asOf, folder.file("whole"))
     let late = try await CrowdedShop.outcome(
-      settings, CrowdedShop.asOf, folder.path("late"), hasOneSnapshot: false)
+      settings, CrowdedShop.asOf, folder.file("late"), hasOneSnapshot: false)
     #expect(whole.summary.asOfText == nil)
     #expect(late.summary.asOfText?.contains("ten minutes") == true)
-    let page = String(decoding: try CrowdedShop.bytes(folder.path("late"), "report.html"), as: UTF8.self)
+    let page = String(decoding: try CrowdedShop.bytes(folder.file("late"), "report.html"), as: UTF8.self)
     #expect(page.contains("No snapshot spans the shop"))
   }
 
@@ -173,10 +173,10 @@ import Testing
   }
 
   @Test func oneDeliveryIdOnTwoOrdersCountsForTheFirst() async throws {
-    let folder = try TemporaryFolder()
+    let folder = try TemporaryDirectory()
     let shop = CrowdedShop(seed: 12)
-    let settings = try await shop.load(reports: folder.path(""))
-    let before = try await CrowdedShop.audit(settings, CrowdedShop.asOf, folder.path("before"))
+    let settings = try await shop.load(reports: folder.file(""))
+    let before = try await CrowdedShop.audit(settings, CrowdedShop.asOf, folder.file("before"))
     try await execute(
       settings.databaseURL,
       """
@@ -187,7 +187,7 @@ import Testing
         SELECT delivery_id, 'order-9', user_id, product_id, quantity, delivered_at, revoked_at FROM shop.deliveries
         WHERE delivery_id = (SELECT min(delivery_id) FROM shop.deliveries WHERE quantity > 0 AND order_id < 'order-9')
       """)
-    let after = try await CrowdedShop.audit(settings, CrowdedShop.asOf, folder.path("after"))
+    let after = try await CrowdedShop.audit(settings, CrowdedShop.asOf, folder.file("after"))
     let bad = after["findings.csv"]?.filter { $0.contains { $0.contains("delivery_id is not unique") } } ?? []
     #expect(bad.count == 1, "\(bad)")
     func rows(_ audit: [String: [[String]]]) -> [[String]] {

@@ -31,15 +31,15 @@ import Testing
 
   /// Fails if a query uses the database's collation for the order or comparison of IDs.
   @Test func reportsAreEqualUnderALanguageCollation() async throws {
-    let folder = try TemporaryFolder()
+    let folder = try TemporaryDirectory()
     var expected: [String: Data] = [:]
     for locale in [nil, "en-US-u-ka-shifted-ks-level4"] {
       let settings = try await CrowdedShop.load(
-        wide: 0..<8, reports: folder.path(""),
+        wide: 0..<8, reports: folder.file(""),
         database: try await PrivatePostgres.shared().createDatabase(locale: locale),
         arrival: CrowdedShop.Arrival(seed: 1, nights: 2)
-      ) { settings, asOf in try await CrowdedShop.audit(settings, asOf, folder.path("first \(locale ?? "C")")) }
-      let report = folder.path(locale ?? "C")
+      ) { settings, asOf in try await CrowdedShop.audit(settings, asOf, folder.file("first \(locale ?? "C")")) }
+      let report = folder.file(locale ?? "C")
       try await CrowdedShop.audit(settings, CrowdedShop.asOf, report)
       for name in CrowdedShop.files + ["changes.csv"] {
         let bytes = try CrowdedShop.bytes(report, name)
@@ -52,11 +52,11 @@ import Testing
 
   /// The shop's columns have a case-insensitive collation, with which the server rejects searches in text.
   @Test func columnCollationsChangeNeitherAuditNorExplain() async throws {
-    let folder = try TemporaryFolder()
+    let folder = try TemporaryDirectory()
     let shop = CrowdedShop(seed: 3)
     var (files, explanations): ([[String: [[String]]]], [[String]]) = ([], [])
     for isLoose in [false, true] {
-      let settings = try await shop.load(reports: folder.path(""))
+      let settings = try await shop.load(reports: folder.file(""))
       try await execute(
         settings.databaseURL,
         """
@@ -67,7 +67,7 @@ import Testing
               AND a.attnum > 0 AND NOT a.attisdropped
           LOOP EXECUTE format('ALTER TABLE %s ALTER %I TYPE text COLLATE public.loose', c.t, c.attname); END LOOP; END $$
         """)
-      files.append(try await CrowdedShop.audit(settings, CrowdedShop.asOf, folder.path("\(isLoose)")))
+      files.append(try await CrowdedShop.audit(settings, CrowdedShop.asOf, folder.file("\(isLoose)")))
       let explain = Explain(settings: settings)
       var said: [String] = []
       for place in stride(from: 0, to: shop.orderIds.count, by: 4) {
