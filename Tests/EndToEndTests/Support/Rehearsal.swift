@@ -14,7 +14,8 @@ final class Rehearsal: TestShop, @unchecked Sendable {
   let conninfo: String
   let port: Int
   let configuration: String
-  private let appStore: Program.Running
+  /// nil: that of another shop.
+  private let appStore: Program.Running?
 
   /// A sample shop of 500 loaded orders, before the first question to Apple.
   static func sampleShop(
@@ -48,8 +49,9 @@ final class Rehearsal: TestShop, @unchecked Sendable {
   /// recorded path.
   private static let audited = MadeOnce<String, Rehearsal>()
 
-  /// A sample shop after its first night, with a copy of its database and its reports. `verify --run` does not find the
-  /// report of that night once a test has edited it, because its recorded path is gone.
+  /// A sample shop after its first night, with a copy of its database and its reports, and with the App Store of all of
+  /// them, whose requests are not counted. `verify --run` does not find the report of that night once a test has edited
+  /// it, because its recorded path is gone.
   static func auditedShop(formats: String = "csv") async throws -> Rehearsal {
     let first = try await audited.value(of: formats) {
       let shop = try await sampleShop(formats: formats)
@@ -58,23 +60,27 @@ final class Rehearsal: TestShop, @unchecked Sendable {
       return shop
     }
     let directory = try TemporaryDirectory()
-    for (folder, copy) in [("shop", "shop"), ("first", "reports")] {
-      try FileManager.default.copyItem(atPath: first.directory.file(folder), toPath: directory.file(copy))
-    }
+    try FileManager.default.copyItem(atPath: first.directory.file("first"), toPath: directory.file("reports"))
     return try await Rehearsal(
-      directory, arguments: [], formats: formats, cluster: first.cluster,
+      directory, of: first, formats: formats, cluster: first.cluster,
       conninfo: try await first.cluster.copyDatabase(first.conninfo))
   }
 
+  /// - Parameter first: the shop whose files and App Store are used; nil: its own.
   private init(
-    _ directory: TemporaryDirectory, arguments: [String], formats: String, cluster: PrivatePostgres, conninfo: String
+    _ directory: TemporaryDirectory, of first: Rehearsal? = nil, arguments: [String] = [], formats: String,
+    cluster: PrivatePostgres, conninfo: String
   ) async throws {
     (self.directory, self.cluster, self.conninfo) = (directory, cluster, conninfo)
-    let (shop, portFile) = (directory.file("shop"), directory.file("port"))
-    appStore = try Program.simulator.start(
-      ["serve", "--world", shop + "/world.json", "--port-file", portFile, "--log", directory.file("requests")]
-        + arguments)
-    port = try await appStore.port(in: portFile)
+    let (shop, portFile) = ((first?.directory ?? directory).file("shop"), directory.file("port"))
+    if let first {
+      (appStore, port) = (nil, first.port)
+    } else {
+      let appStore = try Program.simulator.start(
+        ["serve", "--world", shop + "/world.json", "--port-file", portFile, "--log", directory.file("requests")]
+          + arguments)
+      (self.appStore, port) = (appStore, try await appStore.port(in: portFile))
+    }
     let users = try String(contentsOfFile: shop + "/test-users.txt", encoding: .utf8)
       .split(separator: "\n").joined(separator: ", ")
     configuration = """
@@ -99,7 +105,7 @@ final class Rehearsal: TestShop, @unchecked Sendable {
     try configure("")
   }
 
-  deinit { appStore.kill() }
+  deinit { appStore?.kill() }
 
   /// Loads the rows with psql's CSV reader, as in a real shop.
   private static func load(_ shop: String, into conninfo: String) async throws {
