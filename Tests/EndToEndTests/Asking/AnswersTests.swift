@@ -14,7 +14,7 @@ import Testing
 
   /// The night is incomplete, and the next one asks again.
   @Test func answersWithoutContentOrAboutAnotherReceiptAreNoAnswers() async throws {
-    let shop = try await Rehearsal.sampleShop()
+    let shop = try await Rehearsal.sampleShop(simulator: [])
     // `VerifyReceiptReadingTests` has all shapes.
     for (day, shape) in [
       #""receipt":"emptyReceipt""#, #""receipt":"surrogateInApp""#, #""status":21099"#,
@@ -32,7 +32,7 @@ import Testing
   }
 
   @Test func anAnswerThatLacksPurchasesIsAskedForAgainTheNextNight() async throws {
-    let shop = try await Rehearsal.sampleShop()
+    let shop = try await Rehearsal.sampleShop(simulator: [])
     func answers(_ day: Int) async throws -> Int {
       Int(try await shop.value("SELECT count(*) FROM night_audit.answers WHERE as_of = '2026-11-\(day)T03:00:00Z'"))
         ?? 0

@@ -5,7 +5,7 @@ import Testing
 @Suite struct DoctorOnlineTests {
   @Test("doctor --online reports accepted credentials and a refused shared secret")
   func credentials() async throws {
-    let shop = try await Rehearsal.sampleShop()
+    let shop = try await Rehearsal.sampleShop(simulator: [])
     try shop.configure(shop.connectSection)
     let sound = try await shop.nightAudit("doctor", "--online", exits: [0])
     #expect(sound.output.contains("app.game, asked of Apple (the newest app receipt and the shared secret"))

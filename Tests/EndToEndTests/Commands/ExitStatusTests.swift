@@ -111,7 +111,7 @@ import TestSupport
   }
 
   @Test func aWrongSharedSecretIs78WithReportsAndNoVerdicts() async throws {
-    let shop = try await Rehearsal.sampleShop()
+    let shop = try await Rehearsal.sampleShop(simulator: [])
     try "wrong".write(toFile: shop.directory.file("shop") + "/shared-secret", atomically: true, encoding: .utf8)
     let result = try await shop.nightAudit("run", "--as-of", Rehearsal.asOf, exits: [78])
     #expect(result.errors.contains("21004"))

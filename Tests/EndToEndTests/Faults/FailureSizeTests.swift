@@ -62,7 +62,7 @@ import Testing
 
   /// Another developer's receipt gets 21004, a damaged request 21000. A customer must not be able to stop the audit.
   @Test(arguments: [21_004, 21_000]) func aRefusedReceiptDoesNotEndTheRun(_ status: Int) async throws {
-    let shop = try await Rehearsal.sampleShop()
+    let shop = try await Rehearsal.sampleShop(simulator: [])
     try await SimulatorControl(port: shop.port).turn(
       "faults", #"{"force":[{"path":"/production/verifyReceipt","next":2,"status":\#(status)}]}"#)
     let night = try await shop.nightAudit("run", "--as-of", Rehearsal.asOf)

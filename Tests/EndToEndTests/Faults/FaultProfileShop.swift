@@ -27,7 +27,7 @@ struct FaultProfileShop {
       let payloads = try await KnownTruthNightTests.payloads(known, signed)
       try await signed.execute(known.statements(of: known.known.world, payloads: payloads))
       shop = signed
-    case .verifyReceipt: shop = try await Rehearsal.sampleShop()
+    case .verifyReceipt: shop = try await Rehearsal.sampleShop(simulator: [])
     }
     conninfo = shop.conninfo
   }

@@ -58,7 +58,7 @@ import Testing
   /// The sample shop knows the expected result of every order, without the audit.
   private func expectTheShopsOwnExpectation(of shop: Rehearsal, _ folder: String) throws {
     let orders = try shop.table("orders", folder)
-    let text = try shop.file("expected.json", shop.directory.file("shop"))
+    let text = try shop.file("expected.json", shop.sample)
     let document = try #require(try JSONSerialization.jsonObject(with: text) as? [String: Any])
     let expected = try #require(document["orders"] as? [String: [String: Any]])
     #expect(orders.count == expected.count)
@@ -86,7 +86,7 @@ import Testing
 
   /// The run on one order has a later as-of, but the night still counts as the newest one.
   @Test func aDryRunLeavesNoTraceAndAFilteredRunDoesNotSupersedeANight() async throws {
-    let shop = try await Rehearsal.sampleShop()
+    let shop = try await Rehearsal.sampleShop(simulator: [])
     let out = shop.directory.file("out")
     try await shop.nightAudit(
       "run", "--as-of", Rehearsal.asOf, "--dry-run", "--out", out, exits: [3], says: "Orders read")

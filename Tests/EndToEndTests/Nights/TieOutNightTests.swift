@@ -3,8 +3,8 @@ import TestSupport
 import Testing
 
 struct TieOutNightTests {
-  static func shop() async throws -> Rehearsal {
-    let shop = try await Rehearsal.sampleShop()
+  static func shop(simulator arguments: [String]? = nil) async throws -> Rehearsal {
+    let shop = try await Rehearsal.sampleShop(simulator: arguments)
     try shop.configure { configuration in
       configuration.replacing("  game:\n", with: "  game:\n    sku: GAME01\n") + "\n" + shop.connectSection
     }
@@ -46,7 +46,7 @@ struct TieOutNightTests {
 
   /// A problem with reports makes only the tie-out incomplete, and closes no finding.
   @Test func reportProblemsMakeOnlyTheTieOutIncomplete() async throws {
-    let shop = try await Self.shop()
+    let shop = try await Self.shop(simulator: [])
     let usual = try await shop.nightAudit("run", "--as-of", Rehearsal.asOf)
     let open = """
       SELECT string_agg(f::text, ' ') FROM (
@@ -82,7 +82,7 @@ extension Rehearsal {
     appStoreConnect:
       issuerId: 57246542-96fe-1a63-e053-0824d011072a
       keyId: SAMPLE
-      privateKeyFile: \(directory.file("shop"))/AuthKey_SAMPLE.p8
+      privateKeyFile: \(sample)/AuthKey_SAMPLE.p8
       vendorNumbers: ["80012345"]
       url: http://127.0.0.1:\(port)
     """

@@ -13,10 +13,9 @@ import Testing
   }
 
   @Test func onlyNightsWithChangesAreSentToChat() async throws {
-    let shop = try await Rehearsal.sampleShop(formats: "csv, xlsx")
+    let shop = try await Rehearsal.emptyShop(formats: "csv, xlsx")
     let hook = try await Receiver.http()
     let file = try shop.directory.write("http://127.0.0.1:\(hook.port)/secret-path/200\n", "chat-url")
-    try await shop.execute("TRUNCATE sales.orders, sales.receipts, sales.deliveries")
     try shop.configure(
       """
         deliver: [chat]

@@ -213,13 +213,6 @@ import TestSupport
     try shop.directory.write("#!/bin/sh\n" + text + "\n", "send", mode: 0o755)
   }
 
-  /// A shop without rows, whose nights are complete.
-  private func emptyShop() async throws -> Rehearsal {
-    let shop = try await Rehearsal.sampleShop()
-    try await shop.execute("TRUNCATE sales.orders, sales.receipts, sales.deliveries")
-    return shop
-  }
-
   @Test func failedDeliveriesAreSentTheNextNight() async throws {
     let shop = try await Rehearsal.sampleShop()
     let log = shop.directory.file("sent")
@@ -260,7 +253,7 @@ import TestSupport
 
   /// A report that one target always rejects must not block others.
   @Test func aRejectedReportDoesNotBlockOtherDeliveries() async throws {
-    let shop = try await emptyShop()
+    let shop = try await Rehearsal.emptyShop()
     let script = try script(
       """
       [ -e '\(shop.directory.file("open"))' ] || exit 4
@@ -280,7 +273,7 @@ import TestSupport
   }
 
   @Test func editedReportsAreSentOnlyAfterANewRun() async throws {
-    let shop = try await emptyShop()
+    let shop = try await Rehearsal.emptyShop()
     let log = shop.directory.file("sent")
     let script = try script(
       "[ -e '\(shop.directory.file("open"))' ] || exit 4\nbasename \"$1\" >> '\(log)'", in: shop)
@@ -301,7 +294,7 @@ import TestSupport
   }
 
   @Test func aCompleteNightThatCannotBeSentEndsWith73AndItsDispatchIsVerified() async throws {
-    let shop = try await emptyShop()
+    let shop = try await Rehearsal.emptyShop()
     try configure(shop, "nowhere", #"  nowhere: {url: "http://127.0.0.1:1/x", attempts: 1}"#)
     try await shop.nightAudit("run", "--as-of", Rehearsal.asOf, "--quiet", exits: [73])
     #expect(try await shop.value("SELECT exit_status FROM night_audit.runs") == "73")

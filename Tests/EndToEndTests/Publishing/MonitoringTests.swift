@@ -4,7 +4,7 @@ import Testing
 
 @Suite struct MonitoringTests {
   @Test func theMonitorIsPingedForNightsOnly() async throws {
-    let shop = try await Rehearsal.sampleShop()
+    let shop = try await Rehearsal.sampleShop(simulator: [])
     let monitor = try await Receiver.http()
     let url = "http://127.0.0.1:\(monitor.port)/secret-uuid"
     let metrics = shop.directory.file("night_audit.prom")
@@ -123,8 +123,7 @@ import Testing
   /// An empty shop, so that its nights are complete and equal.
   @Test(arguments: [("change", "1"), ("always", "3")])
   func anUnchangedNightIsMailedOnlyToSubscribersOfEveryNight(_ word: String, mails: String) async throws {
-    let shop = try await Rehearsal.sampleShop()
-    try await shop.execute("TRUNCATE sales.orders, sales.receipts, sales.deliveries")
+    let shop = try await Rehearsal.emptyShop()
     try shop.configure(
       """
         deliver: [finance, archive]
@@ -198,8 +197,7 @@ import Testing
   }
 
   @Test func aManualReportOfAnOldDayIsNoNight() async throws {
-    let shop = try await Rehearsal.sampleShop()
-    try await shop.execute("TRUNCATE sales.orders, sales.receipts, sales.deliveries")
+    let shop = try await Rehearsal.emptyShop()
     let monitor = try await Receiver.http()
     let url = "http://127.0.0.1:\(monitor.port)/secret-uuid"
     let environment = [

@@ -4,7 +4,7 @@ import Testing
 
 @Suite struct PublishingTests {
   @Test func foreignFoldersAreNotTouched() async throws {
-    let shop = try await Rehearsal.sampleShop()
+    let shop = try await Rehearsal.sampleShop(simulator: [])
     try await shop.nightAudit("run", "--as-of", Rehearsal.asOf, exits: [3])
     let notes = shop.directory.file("notes")
     try FileManager.default.createDirectory(atPath: notes, withIntermediateDirectories: false)
@@ -43,7 +43,7 @@ import Testing
   }
 
   @Test func aReportThatCannotBePlacedEndsTheNightBeforeItBegins() async throws {
-    let shop = try await Rehearsal.sampleShop()
+    let shop = try await Rehearsal.sampleShop(simulator: [])
     // A file in place of the directory stops even root.
     try shop.directory.write("", "reports")
     try await shop.nightAudit("run", "--as-of", Rehearsal.asOf, exits: [73], says: shop.reports)

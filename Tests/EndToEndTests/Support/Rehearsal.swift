@@ -4,54 +4,81 @@ import Testing
 
 /// A sample shop of 500 orders, which asks through verifyReceipt. Its reports have no sheets and no page unless `formats`
 /// says so, because they take longer than the audit.
-///
-/// Unchecked, because `Process` may not be declared as `Sendable`. All properties are constant.
-final class Rehearsal: TestShop, @unchecked Sendable {
+final class Rehearsal: TestShop, Sendable {
   static let asOf = "2026-11-20T03:00:00Z"
 
   let directory: TemporaryDirectory
   let cluster: PrivatePostgres
   let conninfo: String
-  let port: Int
   let configuration: String
-  /// nil: that of another shop.
-  private let appStore: Program.Running?
+  private let appStore: SimulatedAppStore
 
-  /// A sample shop of 500 loaded orders, before the first question to Apple.
-  static func sampleShop(
-    simulator arguments: [String] = [], shop options: [String] = [], formats: String = "csv",
-    in cluster: PrivatePostgres? = nil
-  ) async throws -> Rehearsal {
-    let sample = try await samples.value(of: options) {
-      let directory = try TemporaryDirectory()
-      let made = try await Program.simulator.run(
-        ["sample-shop", "--directory", directory.file("shop"), "--orders", "500", "--as-of", asOf] + options)
-      guard made.status == 0 else { throw Program.Failure(made.errors) }
-      return directory
-    }.file("shop")
-    let directory = try TemporaryDirectory()
-    try FileManager.default.copyItem(atPath: sample, toPath: directory.file("shop"))
-    let shared = try await PrivatePostgres.shared()
-    let conninfo = try await DatabaseRole.makeDatabase(of: cluster ?? shared, like: "sample shop \(options)") {
-      try await load(sample, into: $0)
+  var port: Int { appStore.port }
+  /// The folder of the files that `sample-shop` wrote.
+  var sample: String { appStore.directory.file("shop") }
+
+  /// A simulated App Store in the folder of its shop's files.
+  ///
+  /// Unchecked, because `Process` may not be declared as `Sendable`. All properties are constant.
+  private final class SimulatedAppStore: @unchecked Sendable {
+    let directory: TemporaryDirectory
+    let port: Int
+    private let running: Program.Running
+
+    init(in directory: TemporaryDirectory, _ arguments: [String] = []) async throws {
+      self.directory = directory
+      let portFile = directory.file("port")
+      running = try Program.simulator.start(
+        [
+          "serve", "--world", directory.file("shop/world.json"), "--port-file", portFile, "--log",
+          directory.file("requests"),
+        ] + arguments)
+      port = try await running.port(in: portFile)
     }
-    return try await Rehearsal(
-      directory, arguments: arguments, formats: formats, cluster: cluster ?? shared, conninfo: conninfo)
+
+    deinit { running.kill() }
   }
 
-  /// A sample shop before its first night, for tests that change nothing.
-  static let unchanged = Task { try await sampleShop() }
-
-  /// The files of a sample shop, by options.
-  private static let samples = MadeOnce<[String], TemporaryDirectory>()
+  /// App Stores that all tests share, by options of the shop.
+  private static let appStores = MadeOnce<[String], SimulatedAppStore>()
 
   /// The first night of a sample shop, by formats. Its reports are moved, so that a copy does not find them at the
   /// recorded path.
   private static let audited = MadeOnce<String, Rehearsal>()
 
-  /// A sample shop after its first night, with a copy of its database and its reports, and with the App Store of all of
-  /// them, whose requests are not counted. `verify --run` does not find the report of that night once a test has edited
-  /// it, because its recorded path is gone.
+  /// A sample shop before its first night, for tests that change nothing.
+  static let unchanged = Task { try await sampleShop() }
+
+  /// A sample shop of 500 loaded orders, before the first question to Apple.
+  ///
+  /// - Parameter arguments: for an App Store of its own, whose requests are counted, or whose answers or files are
+  ///   changed; nil: one that tests share.
+  static func sampleShop(
+    simulator arguments: [String]? = nil, shop options: [String] = [], formats: String = "csv",
+    in cluster: PrivatePostgres? = nil
+  ) async throws -> Rehearsal {
+    let shared = try await appStores.value(of: options) {
+      let directory = try TemporaryDirectory()
+      let made = try await Program.simulator.run(
+        ["sample-shop", "--directory", directory.file("shop"), "--orders", "500", "--as-of", asOf] + options)
+      guard made.status == 0 else { throw Program.Failure(made.errors) }
+      return try await SimulatedAppStore(in: directory)
+    }
+    let (directory, sample) = (try TemporaryDirectory(), shared.directory.file("shop"))
+    var appStore = shared
+    if let arguments {
+      try FileManager.default.copyItem(atPath: sample, toPath: directory.file("shop"))
+      appStore = try await SimulatedAppStore(in: directory, arguments)
+    }
+    let usual = try await PrivatePostgres.shared()
+    let conninfo = try await DatabaseRole.makeDatabase(of: cluster ?? usual, like: "sample shop \(options)") {
+      try await load(sample, into: $0)
+    }
+    return try Rehearsal(directory, appStore, formats: formats, cluster: cluster ?? usual, conninfo: conninfo)
+  }
+
+  /// A sample shop after its first night, with a copy of its database and its reports. `verify --run` does not find the
+  /// report of that night once a test has edited it, because its recorded path is gone.
   static func auditedShop(formats: String = "csv") async throws -> Rehearsal {
     let first = try await audited.value(of: formats) {
       let shop = try await sampleShop(formats: formats)
@@ -61,26 +88,24 @@ final class Rehearsal: TestShop, @unchecked Sendable {
     }
     let directory = try TemporaryDirectory()
     try FileManager.default.copyItem(atPath: first.directory.file("first"), toPath: directory.file("reports"))
-    return try await Rehearsal(
-      directory, of: first, formats: formats, cluster: first.cluster,
+    return try Rehearsal(
+      directory, first.appStore, formats: formats, cluster: first.cluster,
       conninfo: try await first.cluster.copyDatabase(first.conninfo))
   }
 
-  /// - Parameter first: the shop whose files and App Store are used; nil: its own.
+  /// A shop without rows, whose nights are complete.
+  static func emptyShop(formats: String = "csv") async throws -> Rehearsal {
+    let shop = try await sampleShop(formats: formats)
+    try await shop.execute("TRUNCATE sales.orders, sales.receipts, sales.deliveries")
+    return shop
+  }
+
   private init(
-    _ directory: TemporaryDirectory, of first: Rehearsal? = nil, arguments: [String] = [], formats: String,
-    cluster: PrivatePostgres, conninfo: String
-  ) async throws {
-    (self.directory, self.cluster, self.conninfo) = (directory, cluster, conninfo)
-    let (shop, portFile) = ((first?.directory ?? directory).file("shop"), directory.file("port"))
-    if let first {
-      (appStore, port) = (nil, first.port)
-    } else {
-      let appStore = try Program.simulator.start(
-        ["serve", "--world", shop + "/world.json", "--port-file", portFile, "--log", directory.file("requests")]
-          + arguments)
-      (self.appStore, port) = (appStore, try await appStore.port(in: portFile))
-    }
+    _ directory: TemporaryDirectory, _ appStore: SimulatedAppStore, formats: String, cluster: PrivatePostgres,
+    conninfo: String
+  ) throws {
+    (self.directory, self.appStore, self.cluster, self.conninfo) = (directory, appStore, cluster, conninfo)
+    let (shop, port) = (appStore.directory.file("shop"), appStore.port)
     let users = try String(contentsOfFile: shop + "/test-users.txt", encoding: .utf8)
       .split(separator: "\n").joined(separator: ", ")
     configuration = """
@@ -104,8 +129,6 @@ final class Rehearsal: TestShop, @unchecked Sendable {
       """
     try configure("")
   }
-
-  deinit { appStore?.kill() }
 
   /// Loads the rows with psql's CSV reader, as in a real shop.
   private static func load(_ shop: String, into conninfo: String) async throws {
