@@ -17,7 +17,7 @@ struct Serve: AsyncParsableCommand {
     discussion: """
       Serves /production/verifyReceipt and /sandbox/verifyReceipt, the App Store Server API under /production/inApps \
       and /sandbox/inApps, and the reports of App Store Connect under /v1/salesReports and /v1/financeReports. It signs \
-      with certificates of its own, made anew at each start, and checks tokens when there is a key to check them with.
+      with certificates of its own, made anew at each start, and checks tokens when the world has keys.
 
       Under /simulator: POST faults and POST world change both at run time, POST clock ({"now":MS}, {"advance":MS} or \
       {} for the machine's clock) sets the time of day, GET requests tells what was asked, GET health says that it is \
@@ -51,9 +51,6 @@ struct Serve: AsyncParsableCommand {
   @Option(help: "The share of answers that are damaged, 0 to 1.")
   var garbageRate = 0.0
 
-  @Flag(help: "Start with an outage: every request gets HTTP 503.")
-  var outage = false
-
   @Option(help: ArgumentHelp("Append one JSON line for each request to this file.", valueName: "file"))
   var log: String?
 
@@ -64,9 +61,6 @@ struct Serve: AsyncParsableCommand {
     help: ArgumentHelp(
       "Write the root certificate of the receipts that POST payload makes to this file, as PEM.", valueName: "file"))
   var receiptRootCertificate: String?
-
-  @Option(help: ArgumentHelp("A P-256 public key as PEM to check tokens with; may be repeated.", valueName: "file"))
-  var publicKey: [String] = []
 
   @Option(help: ArgumentHelp("Answer 429 beyond so many requests a second and interface.", valueName: "rate"))
   var enforceLimits: Double?
@@ -88,7 +82,7 @@ struct Serve: AsyncParsableCommand {
 
   func run() async throws {
     let settings = FaultSettings(
-      latency: latency, latencyJitter: latencyJitter, errorRate: errorRate, garbageRate: garbageRate, outage: outage)
+      latency: latency, latencyJitter: latencyJitter, errorRate: errorRate, garbageRate: garbageRate)
     let simulator = Simulator(
       world: try readWorld(), faults: Faults(settings: settings, seed: seed), log: try RequestLog(path: log),
       serverAPI: try serverAPI())
@@ -109,15 +103,7 @@ struct Serve: AsyncParsableCommand {
     if let rootCertificate {
       try Data(authority.chain.rootPEM.utf8).write(to: URL(fileURLWithPath: rootCertificate), options: .atomic)
     }
-    var keys = ClientToken.Keys()
-    for file in publicKey {
-      do {
-        try keys.add(pem: String(contentsOfFile: file, encoding: .utf8))
-      } catch {
-        throw ValidationError("\(file) cannot be read as a P-256 public key in PEM: \(error)")
-      }
-    }
-    return ServerAPIInterface(authority: authority, limits: RateLimits(rate: enforceLimits), keys: keys)
+    return ServerAPIInterface(authority: authority, limits: RateLimits(rate: enforceLimits))
   }
 
   private func readWorld() throws -> World {

@@ -111,8 +111,7 @@ struct ReceiptContent {
     fields.merge(dates("original_purchase_date", transaction.originalPurchaseDate ?? transaction.purchaseDate)) { $1 }
     fields["web_order_line_item_id"] = transaction.webOrderLineItemId
     if transaction.type == .autoRenewable {
-      let isIntroductory = transaction.isInIntroOfferPeriod ?? (transaction.offerType == 1)
-      fields["is_in_intro_offer_period"] = "\(isIntroductory)"
+      fields["is_in_intro_offer_period"] = "\(transaction.offerType == 1)"
     }
     if transaction.type != .consumable, transaction.isRevoked(by: horizon),
       let date = transaction.statedRevocationDate(at: horizon)

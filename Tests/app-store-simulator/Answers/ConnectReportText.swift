@@ -56,7 +56,6 @@ struct ConnectReportText: Sendable {
     }
     if disturbance.hasBlanks == true { changeRows { row in row = row.map { $0.isEmpty ? " " : $0 } } }
     if disturbance.hasTrailingTab == true { changeRows { $0.append("") } }
-    if disturbance.hasSecondBlock == true { report.footer += report.sumsByCountry() }
     if disturbance.hasBadTotals == true {
       report.footer = report.footer.map { $0[0].hasPrefix("Total_") ? [$0[0], "424242"] : $0 }
     }
@@ -65,23 +64,6 @@ struct ConnectReportText: Sendable {
   }
 
   private var lines: [String] { (preamble + [header] + rows + footer).map { $0.joined(separator: "\t") } }
-
-  private func sumsByCountry() -> [[String]] {
-    guard let country = header.firstIndex(of: "Country of Sale"),
-      let currency = header.firstIndex(of: "Partner Share Currency"),
-      let quantity = header.firstIndex(of: "Quantity"), let share = header.firstIndex(of: "Extended Partner Share")
-    else { return [] }
-    var sums: [[String]: (quantity: Int64, share: Int64)] = [:]
-    for row in rows {
-      let key = [row[country], row[currency]]
-      sums[key, default: (0, 0)].quantity += Int64(row[quantity]) ?? 0
-      sums[key, default: (0, 0)].share += ConnectMoney.hundredths(row[share])
-    }
-    return [["Country Of Sale", "Partner Share Currency", "Quantity", "Extended Partner Share"]]
-      + sums.sorted { $0.key.joined() < $1.key.joined() }.map { key, sum in
-        [key[0], key[1], "\(sum.quantity)", ConnectMoney.text(hundredths: sum.share)]
-      }
-  }
 }
 
 /// Amounts in hundredths of the major unit, as in reports.

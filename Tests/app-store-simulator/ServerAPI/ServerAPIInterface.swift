@@ -5,7 +5,6 @@ struct ServerAPIInterface: Sendable {
 
   let authority: SigningAuthority
   let limits: RateLimits
-  let keys: ClientToken.Keys
 
   /// The answer without faults. Rate limits count on arrival, so `refusal` is decided before.
   func answer(
@@ -35,8 +34,8 @@ struct ServerAPIInterface: Sendable {
 
   /// The request's token; nil if rejected. Without keys any token is accepted.
   func token(of request: ServerAPIRequest, world: World) -> ClientToken? {
-    guard !keys.isEmpty || world.hasKeys else { return .unchecked(authorization: request.authorization) }
-    return .checked(authorization: request.authorization, keys: keys, world: world, now: SimulatedClock.wall / 1_000)
+    guard world.hasKeys else { return .unchecked(authorization: request.authorization) }
+    return .checked(authorization: request.authorization, world: world, now: SimulatedClock.wall / 1_000)
   }
 
   /// Look Up Order ID: production only; unknown IDs get HTTP 200.

@@ -84,8 +84,7 @@ struct SignedPayloads: Sendable {
   }
 
   private func offer(_ transaction: World.Transaction) -> Int? {
-    let isIntroductory = transaction.isTrialPeriod == true || transaction.isInIntroOfferPeriod == true
-    return transaction.offerType ?? (isIntroductory ? 1 : nil)
+    transaction.offerType ?? (transaction.isTrialPeriod == true ? 1 : nil)
   }
 }
 

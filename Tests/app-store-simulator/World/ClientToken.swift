@@ -23,11 +23,10 @@ struct ClientToken: Sendable {
   }
 
   /// A verified token; nil if Apple would answer 401. `now` is in seconds since the epoch, by the wall clock.
-  static func checked(authorization: String?, keys: Keys, world: World, now: Int64) -> ClientToken? {
+  static func checked(authorization: String?, world: World, now: Int64) -> ClientToken? {
     guard let parts = parts(authorization), let bundleId = parts.claims["bid"] as? String,
       let app = world.app(bundleId: bundleId),
-      parts.areValid(
-        keys: app.keys.isEmpty ? keys : app.keys, issuerId: app.issuerId, keyId: app.keyId, now: now, longest: 3_600)
+      parts.areValid(keys: app.keys, issuerId: app.issuerId, keyId: app.keyId, now: now, longest: 3_600)
     else { return nil }
     return ClientToken(bundleId: bundleId)
   }

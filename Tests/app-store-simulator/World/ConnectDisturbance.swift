@@ -25,8 +25,6 @@ struct ConnectDisturbance: Decodable, Sendable {
   var type: String?
   var hasZeroUnits: Bool?
   var hasCRLF: Bool?
-  /// Adds FINANCE_DETAIL's sums by country.
-  var hasSecondBlock: Bool?
   /// Makes FINANCIAL's totals wrong.
   var hasBadTotals: Bool?
   var version: String?

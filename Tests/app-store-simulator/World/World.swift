@@ -9,20 +9,18 @@ struct World: Sendable {
     var sharedSecret: String?
     var issuerId: String?
     var keyId: String?
-    /// A P-256 public key in PEM, or a file with one, to verify tokens.
+    /// A P-256 public key in PEM, to verify tokens.
     var publicKey: String?
-    var publicKeyFile: String?
     /// False if App Store Connect has no URL for version-2 notifications; the history is then empty.
     var sendsNotifications: Bool?
     private(set) var keys = ClientToken.Keys()
 
     private enum CodingKeys: CodingKey {
-      case bundleId, appAppleId, sku, sharedSecret, issuerId, keyId, publicKey, publicKeyFile, sendsNotifications
+      case bundleId, appAppleId, sku, sharedSecret, issuerId, keyId, publicKey, sendsNotifications
     }
 
     fileprivate mutating func readKeys() throws {
       if let publicKey { try keys.add(pem: publicKey) }
-      if let publicKeyFile { try keys.add(pem: String(contentsOfFile: publicKeyFile, encoding: .utf8)) }
     }
   }
 
@@ -72,7 +70,6 @@ struct World: Sendable {
     var inAppOwnershipType: String?
     var webOrderLineItemId: String?
     var isTrialPeriod: Bool?
-    var isInIntroOfferPeriod: Bool?
     /// Apple's code: 1 introductory, 2 promotional, 3 offer code, 4 win-back.
     var offerType: Int?
     var offerIdentifier: String?
