@@ -3,8 +3,9 @@ import TestSupport
 import Testing
 
 @Suite struct ReadersTests {
+  /// `PartsTests` compares the workbooks of more readers, too.
   @Test func theReaderCountDoesNotChangeTheReport() async throws {
-    let shop = try await Rehearsal.auditedShop(formats: "csv, xlsx")
+    let shop = try await Rehearsal.auditedShop()
     try await shop.execute("ANALYZE")
     func report(_ readers: Int, says text: String = "") async throws -> [String: Data] {
       let folder = shop.directory.file("readers-\(readers)")
@@ -16,11 +17,9 @@ import Testing
     }
     let one = try await report(1)
     #expect(one["orders.csv"].map { rows($0).count } == 500)
-    for readers in [2, 5] {
-      let read = try await report(readers)
-      #expect(read.keys.sorted() == one.keys.sorted())
-      for (name, content) in one { #expect(read[name] == content, "\(name) with \(readers) readers") }
-    }
+    let five = try await report(5)
+    #expect(five.keys.sorted() == one.keys.sorted())
+    for (name, content) in one { #expect(five[name] == content, "\(name) with five readers") }
     // A server without connections for all readers.
     let database = try await shop.value("current_database()")
     try await shop.execute("ALTER DATABASE \(database) CONNECTION LIMIT 12")
