@@ -39,8 +39,15 @@ final class Rehearsal: TestShop, Sendable {
     deinit { running.kill() }
   }
 
-  /// App Stores that all tests share, by options of the shop.
-  private static let appStores = MadeOnce<[String], SimulatedAppStore>()
+  /// The App Store that tests share.
+  private static let sharedAppStore = Task {
+    let directory = try TemporaryDirectory()
+    let made = try await Program.simulator.run([
+      "sample-shop", "--directory", directory.file("shop"), "--orders", "500", "--as-of", asOf,
+    ])
+    guard made.status == 0 else { throw Program.Failure(made.errors) }
+    return try await SimulatedAppStore(in: directory)
+  }
 
   /// The first night of a sample shop, by formats. Its reports are moved, so that a copy does not find them at the
   /// recorded path.
@@ -52,18 +59,11 @@ final class Rehearsal: TestShop, Sendable {
   /// A sample shop of 500 loaded orders, before the first question to Apple.
   ///
   /// - Parameter arguments: for an App Store of its own, whose requests are counted, or whose answers or files are
-  ///   changed; nil: one that tests share.
+  ///   changed; nil: the one that tests share.
   static func sampleShop(
-    simulator arguments: [String]? = nil, shop options: [String] = [], formats: String = "csv",
-    in cluster: PrivatePostgres? = nil
+    simulator arguments: [String]? = nil, formats: String = "csv", in cluster: PrivatePostgres? = nil
   ) async throws -> Rehearsal {
-    let shared = try await appStores.value(of: options) {
-      let directory = try TemporaryDirectory()
-      let made = try await Program.simulator.run(
-        ["sample-shop", "--directory", directory.file("shop"), "--orders", "500", "--as-of", asOf] + options)
-      guard made.status == 0 else { throw Program.Failure(made.errors) }
-      return try await SimulatedAppStore(in: directory)
-    }
+    let shared = try await sharedAppStore.value
     let (directory, sample) = (try TemporaryDirectory(), shared.directory.file("shop"))
     var appStore = shared
     if let arguments {
@@ -71,7 +71,7 @@ final class Rehearsal: TestShop, Sendable {
       appStore = try await SimulatedAppStore(in: directory, arguments)
     }
     let usual = try await PrivatePostgres.shared()
-    let conninfo = try await DatabaseRole.makeDatabase(of: cluster ?? usual, like: "sample shop \(options)") {
+    let conninfo = try await DatabaseRole.makeDatabase(of: cluster ?? usual, like: "sample shop") {
       try await load(sample, into: $0)
     }
     return try Rehearsal(directory, appStore, formats: formats, cluster: cluster ?? usual, conninfo: conninfo)

@@ -1,8 +1,7 @@
-import ArgumentParser
 import Foundation
 
 /// Damage to a payload on its way from a client to the shop's column.
-enum TransportDamage: String, CaseIterable, Decodable, ExpressibleByArgument, Sendable {
+enum TransportDamage: String, Decodable, Sendable {
   /// Caused by form decoding.
   case spaceForPlus
   /// base64 and base64url exchanged.
@@ -16,8 +15,6 @@ enum TransportDamage: String, CaseIterable, Decodable, ExpressibleByArgument, Se
   case percent
   /// The column was too short; this cannot be undone.
   case truncated
-
-  static let mendable = allCases.filter { $0 != .truncated }
 
   func applied(to payload: String) -> String {
     let isJWS = payload.contains(".")

@@ -34,13 +34,7 @@ struct SampleShopCommand: ParsableCommand {
       """)
   var quiz = false
 
-  @Option(help: "The share of payloads that are damaged in transport, 0 to 1; everything else stays the same.")
-  var damagedPayloads = 0.0
-
   func validate() throws {
-    guard (0...1).contains(damagedPayloads) else {
-      throw ValidationError("--damaged-payloads must be between 0 and 1.")
-    }
     guard orders >= SampleShop.fewestOrders else {
       throw ValidationError("--orders must be \(SampleShop.fewestOrders) or more: every scenario needs its share.")
     }
@@ -57,8 +51,7 @@ struct SampleShopCommand: ParsableCommand {
     var shop = SampleShop(orders: orders, seed: seed, timeline: Timeline(asOf: instant, days: days))
     shop.addOddRows()
     if quiz { shop.openQuiz() }
-    try SampleShopFiles(shop: shop, seed: seed, damagedPayloads: damagedPayloads)
-      .write(to: URL(fileURLWithPath: directory, isDirectory: true))
+    try SampleShopFiles(shop: shop, seed: seed).write(to: URL(fileURLWithPath: directory, isDirectory: true))
   }
 
   private var instant: Instant? {

@@ -6,7 +6,6 @@ import SampleShops
 struct SampleShopFiles {
   let shop: SampleShop
   let seed: UInt64
-  let damagedPayloads: Double
 
   private struct Expected: Encodable {
     struct Order: Encodable {
@@ -35,12 +34,7 @@ struct SampleShopFiles {
     var random = SampleRandom(seed: seed ^ 0x9A71_0AD5)
     let secret = random.bytes(16).map { String($0 >> 4, radix: 16) + String($0 & 0x0F, radix: 16) }.joined()
     let transactions = shop.appleTransactions
-    var (payloads, receipts) = try self.receipts(of: transactions, &random)
-    for receipt in shop.known.world.receipts where random.fraction() < damagedPayloads {
-      payloads[receipt.receiptId] = payloads[receipt.receiptId].map {
-        random.pick(among: TransportDamage.mendable).applied(to: $0)
-      }
-    }
+    let (payloads, receipts) = try self.receipts(of: transactions, &random)
     for table in shop.tables(payloads: payloads) { try write(Data(table.csv.utf8), table.name + ".csv") }
     let game: [String: Any] = [
       "bundleId": ShopFixture.bundle, "appAppleId": 1_234_567_890, "sku": SampleReports.sku, "sharedSecret": secret,
