@@ -192,8 +192,7 @@ import Testing
   }
 
   @Test func aSignOffNeedsTwoPeopleACompleteReportAndABalancedWorkbook() async throws {
-    let shop = try await Rehearsal.sampleShop(formats: "csv, xlsx")
-    try await shop.nightAudit("run", "--quiet", "--as-of", Rehearsal.asOf, exits: [3])
+    let shop = try await Rehearsal.auditedShop(formats: "csv, xlsx")
     let source = shop.reports + "/2026-11-19/night-audit-2026-11-19.xlsx"
     let target = shop.directory.file("signed.xlsx")
     func sign(_ lines: String..., isBalanced: Bool = true) async throws {
