@@ -21,11 +21,11 @@ struct SalesRowsTests {
     """
 
   /// The database of all bad rows, because a new one takes longer than new rows.
-  private static let laxShop = Task { try await TestShop.make(lax) }
+  private static let sharedLaxShop = Task { try await TestShop.make(lax) }
 
   /// The shop without constraints, with these rows only.
   private func laxShop(_ rows: String) async throws -> TestShop {
-    let shop = try await Self.laxShop.value
+    let shop = try await Self.sharedLaxShop.value
     try await shop.connected {
       try $0.executeScript("TRUNCATE sales.orders, sales.receipts, sales.deliveries;" + rows)
     }
