@@ -79,7 +79,7 @@ struct LostConnectionTests {
     let whole = try DisconnectingRelay(before: cluster.directory, limit: .max)
     #expect(try await rows(through: whole.directory) == 50)
     /// Returns the number of cut streams.
-    @Sendable func cut(after limits: some Sequence<Int>) async throws -> Int {
+    @Sendable func cut(after limits: StrideTo<Int>) async throws -> Int {
       var cuts = 0
       for limit in limits {
         let relay = try DisconnectingRelay(before: cluster.directory, limit: limit)
