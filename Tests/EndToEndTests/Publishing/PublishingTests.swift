@@ -116,6 +116,7 @@ import Testing
     #expect(directory.hasPrefix("/") && directory.hasSuffix("/nightly/reports/2026-11-19"), "\(directory)")
   }
 
+  /// `FindingsThresholdTests` have all forms of a threshold.
   @Test func aNightExitsWith2AboveItsThreshold() async throws {
     let shop = try await Rehearsal.sampleShop()
     try await shop.execute(
@@ -127,7 +128,7 @@ import Testing
     let critical = try await shop.value(
       "SELECT count(*) FROM night_audit.findings WHERE closed_at IS NULL AND severity = 'critical'")
     #expect(Int(critical) ?? 0 > 0)
-    for (above, status) in [(critical, Int32(0)), ("0", 2), ("0.01USD", 2), ("99999999 CHF", 0)] {
+    for (above, status) in [(critical, Int32(0)), ("0.01USD", 2)] {
       let result = try await shop.nightAudit("run", "--as-of", Rehearsal.asOf, "--accept", "--fail-above", above)
       #expect(result.status == status, "\(above): \(result.output)")
       #expect(
