@@ -78,7 +78,7 @@ import Testing
     let others = try await sessions()
     let session = try await shop.connect()
     let needs = PendingLookups(
-      table: CheckTable(policy: shop.settings.duenessPolicy), bundleIds: shop.settings.serverAPIApps,
+      table: CheckTable(policy: shop.settings.duenessPolicy), bundleIds: ["com.example.game"],
       asOf: RecheckFixture.asOf)
     for start in stride(from: 1, to: count, by: 1_000) {
       let batch = (start..<start + 1_000).map {
