@@ -155,7 +155,7 @@ let package = Package(
     .target(
       name: "TieOut",
       dependencies: [
-        "AppStore", "AuditStore", "Gzip", "Postgres", "Reconciliation", "Run", "Settings", "Streams",
+        "AppStore", "AuditStore", "Gzip", "Postgres", "Reconciliation", "Reporting", "Run", "Settings", "Streams",
         .product(name: "Crypto", package: "swift-crypto"),
         .product(name: "Logging", package: "swift-log"),
       ], swiftSettings: strict),
@@ -205,8 +205,8 @@ let package = Package(
     .testTarget(
       name: "TieOutTests",
       dependencies: [
-        "AppStore", "AuditStore", "Gzip", "Postgres", "Reconciliation", "Settings", "ShopDatabases", "TestSupport",
-        "TieOut",
+        "AppStore", "AuditStore", "Gzip", "Postgres", "Reconciliation", "Reporting", "Settings", "ShopDatabases",
+        "TestSupport", "TieOut",
         .product(name: "Logging", package: "swift-log"),
       ], swiftSettings: strict),
     .target(

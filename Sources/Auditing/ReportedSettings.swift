@@ -37,7 +37,7 @@ extension Settings {
         "Tolerance of amounts",
         amountToleranceMillionths == 0
           ? "none: the amount of an order must equal Apple's price"
-          : "\(Settings.decimalString(millionths: amountToleranceMillionths)) more or less, in the order's own currency"
+          : "\(Millionths(count: Int128(amountToleranceMillionths))) more or less, in the order's own currency"
       ),
       SettingText(
         "Test users", testUsers.isEmpty ? "none" : "\(testUsers.count): their sandbox orders are listed apart"),
@@ -46,13 +46,5 @@ extension Settings {
       SettingText("Version", "night-audit \(Version.current)"),
     ]
     return words
-  }
-
-  /// For example `0.05` for 50,000, without trailing zeros.
-  private static func decimalString(millionths: Int64) -> String {
-    var text = Money.decimalText(Int128(millionths), digits: 6)
-    while text.hasSuffix("0") { text.removeLast() }
-    if text.hasSuffix(".") { text.removeLast() }
-    return text
   }
 }

@@ -122,14 +122,8 @@ package struct SalesTotals: Equatable, Sendable {
       if left == right { return nil }
       return """
         \(currency.isEmpty ? "no currency" : currency): the database counts \(left.orders) orders of \
-        \(Self.text(left.amount)), \(right.orders) of \(Self.text(right.amount)) were read
+        \(Millionths(count: left.amount)), \(right.orders) of \(Millionths(count: right.amount)) were read
         """
     }
-  }
-
-  private static func text(_ millionths: Int128) -> String {
-    var text = Money.decimalText(millionths, digits: UInt8(decimals))
-    while text.hasSuffix("0") { text.removeLast() }
-    return text.hasSuffix(".") ? String(text.dropLast()) : text
   }
 }

@@ -4,6 +4,7 @@ import Foundation
 import Logging
 import Postgres
 import Reconciliation
+import Reporting
 import Run
 import Settings
 
@@ -14,7 +15,7 @@ package struct TieOutOutcome: Sendable {
   package var periods: [TieOutTable.Period]
   package var names: [Identifier: String]
   /// Days that Apple has reported again since a published report.
-  package var revised: [RevisedDay]
+  package var revised: [TieOutFacts.Revision]
 
   package var isComplete: Bool { record.isComplete }
 }
@@ -156,7 +157,7 @@ package struct TieOutRun: Sendable {
     }
     let names = try ProductNames.read(schema: settings.salesSchema, on: sales)
     let day = Period.dayBefore(asOf, in: settings.timeZone).until
-    let revised = try RevisedDay.since(lastReportedBefore: asOf, day: day, on: reading)
+    let revised = try TieOutFacts.Revision.since(lastReportedBefore: asOf, day: day, on: reading)
     return try writing.transaction { writing in
       var seen = UnitsComparison.ObservedUnits()
       try TieOutTable.replace(window.compared, asOf: asOf, on: writing) { append in

@@ -70,7 +70,8 @@ struct UnitsComparison {
         guard let day = days.day(of: order.bookedAt), let name = app(order.bundleId, product) else { continue }
         let units = Int(order.quantity)
         if order.isBooked {
-          let one = ShopUnits(order.amount, units: units, on: day)
+          let one = ShopUnits(
+            day: day, currency: Identifier(order.amount.currency.code), units: units, amount: Millionths(order.amount))
           booked[OrderSumKey(app: name, day: day, currency: one.currency), default: one.nothing].add(one)
         }
         if order.isAwaited { awaited[name, default: [:]][day, default: .zero] += Millionths(units) }
@@ -205,14 +206,5 @@ struct UnitsComparison {
         kind: key.kind, apple: units, ours: .zero, shop: nil,
         comparison: .init(explained: explained, unexplained: .zero))
     }
-  }
-}
-
-extension ShopUnits {
-  init(_ amount: Money, units: Int, on day: ReportDay) {
-    let scale = (amount.currency.digits..<6).reduce(Int128(1)) { scale, _ in scale * 10 }
-    self.init(
-      day: day, currency: Identifier(amount.currency.code), units: units,
-      amount: Millionths(count: Int128(amount.minorUnits) * scale))
   }
 }

@@ -81,7 +81,7 @@ func receipt(_ id: Identifier, _ state: ProofState = .neverChecked, at date: Ins
 /// The figures of a settlement in hundredths; nil is unknown.
 func settlement(_ figures: [Int128?], _ period: String = "2027-02") -> SettlementLine {
   SettlementLine(
-    period: period, currency: "USD", figures: figures.map { $0.map { ExactDecimal(scaled: $0, digits: 2) } })
+    period: period, currency: "USD", figures: figures.map { $0.map { Millionths(count: $0 * 10_000) } })
 }
 
 /// An adjustment of orders in USD; amounts are in cents.
@@ -199,8 +199,7 @@ struct SampleReport {
   mutating func tieOut(_ figures: [Int128?]) {
     var facts = TieOutFacts(
       incompleteReasons: [], firstDay: "2026-11-01", lastDay: "2026-11-18",
-      appleUnits: ExactDecimal(scaled: 3, digits: 0), ourUnits: ExactDecimal(scaled: 3, digits: 0), explained: [],
-      unexplained: ExactDecimal(scaled: 0, digits: 0))
+      appleUnits: Millionths(3), ourUnits: Millionths(3), explained: [], unexplained: .zero)
     settlement = [ReportingTests.settlement(figures)]
     facts.proceeds = settlement
     summary.tieOut = facts

@@ -17,10 +17,9 @@ struct TieOutReport: Sendable {
   var periods: [TieOutTable.Period] = []
 
   init(problem: String) {
-    let zero = ExactDecimal(scaled: 0, digits: 0)
     facts = TieOutFacts(
-      incompleteReasons: [problem], firstDay: "", lastDay: "", appleUnits: zero, ourUnits: zero,
-      explained: TieOutExplanation.allCases.map { ($0.rawValue, zero) }, unexplained: zero)
+      incompleteReasons: [problem], firstDay: "", lastDay: "", appleUnits: .zero, ourUnits: .zero,
+      explained: TieOutExplanation.allCases.map { ($0.rawValue, .zero) }, unexplained: .zero)
   }
 
   /// - Parameter listed: bundle ID of the only listed app; nil for all.
@@ -44,9 +43,8 @@ struct TieOutReport: Sendable {
     let names = try ProductNames.read(schema: settings.salesSchema, on: sales)
     var report = TieOutReport(problem: "")
     report.facts = facts(record, totals, problem: problem, settings: settings)
-    report.facts.revisions = try RevisedDay.since(
-      lastReportedBefore: asOf, day: Period.dayBefore(asOf, in: settings.timeZone).until, on: connection
-    ).map { .init($0) }
+    report.facts.revisions = try TieOutFacts.Revision.since(
+      lastReportedBefore: asOf, day: Period.dayBefore(asOf, in: settings.timeZone).until, on: connection)
     report.findings = findings(weeks.weeks, names: names, listed: listed, settings)
     let unreadable = try ConnectReportTable.unreadableDays(asOf: record.asOf, on: connection)
     report.undecidedWeeks = TieOutTotals.weeks(around: unreadable).filter { $0 >= firstWeek }
@@ -67,8 +65,7 @@ struct TieOutReport: Sendable {
       let share = Int128(settings.tieOut.alertShare.millionths)
       let isAlarming = counts.unexplained.magnitude.count * 1_000_000 > counts.apple.magnitude.count * share
       return TieOutFacts.Day(
-        date: day.description, apple: counts.apple.figure(), unexplained: counts.unexplained.figure(),
-        isAlarming: isAlarming)
+        date: day.description, apple: counts.apple, unexplained: counts.unexplained, isAlarming: isAlarming)
     }
     return facts
   }
@@ -114,33 +111,8 @@ extension TieOutFacts {
   init(_ record: TieOutTable.Record, _ totals: TieOutTotals) {
     self.init(
       incompleteReasons: record.incompleteReasons, firstDay: record.days.lowerBound.description,
-      lastDay: record.days.upperBound.description, appleUnits: totals.apple.figure(), ourUnits: totals.ours.figure(),
-      explained: TieOutExplanation.allCases.map { ($0.rawValue, totals.explained[$0].figure()) },
-      unexplained: totals.unexplained.figure())
-  }
-}
-
-extension TieOutFacts.Revision {
-  init(_ revised: RevisedDay) {
-    self.init(day: revised.day, vendor: revised.vendor, before: revised.before.figure(), now: revised.now.figure())
-  }
-}
-
-extension Millionths {
-  /// Digits after the point beyond `least` appear only if they are not zero.
-  func figure(digits least: UInt8 = 0) -> ExactDecimal {
-    var (scaled, digits) = (count, UInt8(6))
-    while digits > least, scaled % 10 == 0 {
-      scaled /= 10
-      digits -= 1
-    }
-    return ExactDecimal(scaled: scaled, digits: digits)
-  }
-
-  func money(in currency: Currency) -> Money? {
-    guard currency.digits <= 6 else { return nil }
-    let unit = (currency.digits..<6).reduce(Int128(1)) { unit, _ in unit * 10 }
-    guard count % unit == 0, let minorUnits = Int64(exactly: count / unit) else { return nil }
-    return Money(minorUnits: minorUnits, currency: currency)
+      lastDay: record.days.upperBound.description, appleUnits: totals.apple, ourUnits: totals.ours,
+      explained: TieOutExplanation.allCases.map { ($0.rawValue, totals.explained[$0]) },
+      unexplained: totals.unexplained)
   }
 }

@@ -65,7 +65,7 @@ package struct TieOutText {
       unreported: outcome.weeks.map { week in
         Week(
           app: week.app, productId: week.productId.text, name: outcome.names[week.productId],
-          week: week.monday.description, units: week.units.figure().decimal,
+          week: week.monday.description, units: week.units.decimal,
           amount: week.amount.map { Self.amount(of: $0, week.currency) }, currency: week.currency?.text)
       },
       settlement: outcome.periods.map { Period($0) }, notes: record.notes,
@@ -86,8 +86,8 @@ package struct TieOutText {
     if let weeks { parts.append("Units that Apple counted and no order or payment here explains:\n" + weeks) }
     if !outcome.periods.isEmpty { parts.append("Settlement (Apple's numbers for the fiscal period):\n" + settlement) }
     if let gross = document.gross { parts.append(gross.text) }
-    let revised = outcome.revised.map { TieOutFacts.Revision($0).words }
-    for (title, lines) in [("Adjustments", revised), ("Notes", document.notes)] where !lines.isEmpty {
+    for (title, lines) in [("Adjustments", outcome.revised.map(\.words)), ("Notes", document.notes)]
+    where !lines.isEmpty {
       parts.append("\(title):\n" + lines.map { "  - \($0)" }.joined(separator: "\n"))
     }
     return parts.joined(separator: "\n\n")

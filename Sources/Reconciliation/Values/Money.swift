@@ -115,5 +115,8 @@ public struct MoneyByCurrency: Equatable, Sendable {
 }
 
 extension Money {
-  static func millionthsPerMinorUnit(_ currency: Currency) -> Int64 { powersOfTen[max(0, 6 - Int(currency.digits))] }
+  /// For example 10,000 for USD.
+  public static func millionthsPerMinorUnit(_ currency: Currency) -> Int64 {
+    powersOfTen[max(0, 6 - Int(currency.digits))]
+  }
 }

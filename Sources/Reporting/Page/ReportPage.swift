@@ -101,7 +101,7 @@ struct ReportPage {
         units == 0 ? "–" : Money.grouped(Money.decimalText(units, digits: line.digits))
       }
       let proceeds = [line.proceeds?.proceedsEarned, line.proceeds?.proceedsPaid]
-        .map { $0?.shown(decimals: line.digits) ?? "" }
+        .map { $0?.shown(digits: line.digits) ?? "" }
       let cells = [text(line.ordered), text(line.refunded)] + proceeds + [text(line.owed.reduce(0, +))]
       return ["currency": line.code, "cells": cells + line.owed.map(text)]
     }
@@ -176,10 +176,9 @@ struct ReportPage {
       return line(Adjustment.netTitle, "", currency, blank + [currency.shown(units)])
     }
     let settlement = (summary.tieOut?.proceeds ?? []).map { line -> Values in
-      let digits = Currency(code: line.currency)?.digits ?? 2
-      return [
+      [
         "period": line.period, "currency": line.currency,
-        "figures": line.figures.map { $0?.shown(decimals: digits) ?? "" },
+        "figures": line.figures.map { $0?.shown(digits: line.digits) ?? "" },
       ]
     }
     var values: Values = [
@@ -188,12 +187,11 @@ struct ReportPage {
     ]
     values["adjustmentsNote"] = summary.adjustmentsNote
     guard let facts = summary.tieOut else { return values }
-    let explained = facts.explained.filter { $0.units.scaled != 0 && $0.name != "other_scope" }
     let rows: [(String, String)] =
       [
-        ("Apple counts", Money.shown(facts.text(facts.own))), ("Known here", facts.ourUnits.shown()),
-        ("Difference", Money.shown(facts.text(facts.own - facts.ourUnits.decimal))),
-      ] + explained.map { ($0.name.displayText, $0.units.shown()) }
+        ("Apple counts", facts.own.shown()), ("Known here", facts.ourUnits.shown()),
+        ("Difference", facts.difference.shown()),
+      ] + facts.classes.map { ($0.name.displayText, $0.units.shown()) }
     values["tieOut"] =
       [
         "days": "\(facts.firstDay) to \(facts.lastDay)", "sentence": facts.sentence,

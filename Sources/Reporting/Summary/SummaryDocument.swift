@@ -64,8 +64,7 @@ package struct SummaryDocument: Codable {
 
     init(_ line: SettlementLine) {
       (fiscalPeriod, currency) = (line.period, line.currency)
-      let digits = Currency(code: line.currency)?.digits ?? 2
-      func text(_ figure: ExactDecimal?) -> String? { figure?.decimalText(decimals: digits) }
+      func text(_ figure: Millionths?) -> String? { figure?.text(digits: Int(line.digits)) }
       salesProceeds = text(line.proceedsEarned)
       settled = text(line.proceedsPaid)
       difference = text(line.difference)

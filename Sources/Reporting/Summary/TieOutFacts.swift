@@ -1,15 +1,14 @@
-import Foundation
 import Reconciliation
 
 package struct TieOutFacts: Sendable {
   package struct Day: Hashable, Sendable {
     package var date: String
-    package var apple: ExactDecimal
-    package var unexplained: ExactDecimal
+    package var apple: Millionths
+    package var unexplained: Millionths
     /// True if the unexplained share of Apple's units exceeds `tieOut.alertShare`.
     package var isAlarming: Bool
 
-    package init(date: String, apple: ExactDecimal, unexplained: ExactDecimal, isAlarming: Bool) {
+    package init(date: String, apple: Millionths, unexplained: Millionths, isAlarming: Bool) {
       (self.date, self.apple, self.unexplained, self.isAlarming) = (date, apple, unexplained, isAlarming)
     }
   }
@@ -18,18 +17,18 @@ package struct TieOutFacts: Sendable {
   package struct Revision: Hashable, Sendable {
     package var day: String
     package var vendor: String
-    package var before: ExactDecimal
-    package var now: ExactDecimal
+    package var before: Millionths
+    package var now: Millionths
 
-    package init(day: String, vendor: String, before: ExactDecimal, now: ExactDecimal) {
+    package init(day: String, vendor: String, before: Millionths, now: Millionths) {
       (self.day, self.vendor, self.before, self.now) = (day, vendor, before, now)
     }
 
     package var words: String {
       before == now
-        ? "Apple changed its report of \(day) (vendor \(vendor)): \(now.text()) units as at the tie-out, at other prices or in "
+        ? "Apple changed its report of \(day) (vendor \(vendor)): \(now.grouped()) units as at the tie-out, at other prices or in "
           + "other countries."
-        : "Apple changed its report of \(day) (vendor \(vendor)): \(before.text()) units at the tie-out, \(now.text()) now."
+        : "Apple changed its report of \(day) (vendor \(vendor)): \(before.grouped()) units at the tie-out, \(now.grouped()) now."
     }
   }
 
@@ -38,11 +37,11 @@ package struct TieOutFacts: Sendable {
   package var incompleteReasons: [String]
   package var firstDay: String
   package var lastDay: String
-  package var appleUnits: ExactDecimal
-  package var ourUnits: ExactDecimal
+  package var appleUnits: Millionths
+  package var ourUnits: Millionths
   /// By class, in the order of the columns.
-  package var explained: [(name: String, units: ExactDecimal)]
-  package var unexplained: ExactDecimal
+  package var explained: [(name: String, units: Millionths)]
+  package var unexplained: Millionths
   package var days: [Day] = []
   package var revisions: [Revision] = []
   /// The settlement of the newest fiscal period, by currency.
@@ -50,36 +49,40 @@ package struct TieOutFacts: Sendable {
   package var notes: [String] = []
 
   package init(
-    incompleteReasons: [String], firstDay: String, lastDay: String, appleUnits: ExactDecimal, ourUnits: ExactDecimal,
-    explained: [(name: String, units: ExactDecimal)], unexplained: ExactDecimal
+    incompleteReasons: [String], firstDay: String, lastDay: String, appleUnits: Millionths, ourUnits: Millionths,
+    explained: [(name: String, units: Millionths)], unexplained: Millionths
   ) {
     (self.incompleteReasons, self.firstDay, self.lastDay) = (incompleteReasons, firstDay, lastDay)
     (self.appleUnits, self.ourUnits, self.explained, self.unexplained) = (appleUnits, ourUnits, explained, unexplained)
   }
 
   /// Units of apps and products that are not configured here.
-  var others: Decimal { explained.first { $0.name == "other_scope" }?.units.decimal ?? 0 }
+  private var others: Millionths { explained.first { $0.name == "other_scope" }?.units ?? .zero }
 
-  var own: Decimal { appleUnits.decimal - others }
+  var own: Millionths { appleUnits - others }
+
+  var difference: Millionths { own - ourUnits }
+
+  /// The classes of the difference that are not zero.
+  var classes: [(name: String, units: Millionths)] {
+    explained.filter { $0.units != .zero && $0.name != "other_scope" }
+  }
 
   var remarks: [String] {
-    others == 0 ? notes : notes + ["\(text(others)) more units are of apps and products that are not configured here"]
+    others == .zero
+      ? notes : notes + ["\(others.grouped()) more units are of apps and products that are not configured here"]
   }
 
   /// “Apple counted 1204 units, we know 1201. The difference: 3 = 2 timing + 1 unexplained.”
   package var sentence: String {
-    let parts = explained.filter { $0.units.scaled != 0 && $0.name != "other_scope" } + [("unexplained", unexplained)]
+    let parts = classes + [("unexplained", unexplained)]
     // Written as a sum because a class may exceed the difference, or count the other way.
     let sum = parts.enumerated().map { place, part in
-      let isLess = part.units.scaled < 0
+      let isLess = part.units < .zero
       let sign = place == 0 ? (isLess ? "−" : "") : isLess ? " − " : " + "
-      return "\(sign)\(ExactDecimal(scaled: abs(part.units.scaled), digits: part.units.digits).text()) "
-        + part.name.replacing("_", with: " ")
+      return "\(sign)\(part.units.magnitude.grouped()) \(part.name.replacing("_", with: " "))"
     }
-    let difference = own - ourUnits.decimal
-    return
-      "Apple counted \(text(own)) units, we know \(ourUnits.text()). The difference: \(text(difference)) = \(sum.joined())."
+    return "Apple counted \(own.grouped()) units, we know \(ourUnits.grouped()). "
+      + "The difference: \(difference.grouped()) = \(sum.joined())."
   }
-
-  func text(_ number: Decimal) -> String { Money.grouped(NSDecimalNumber(decimal: number).stringValue) }
 }

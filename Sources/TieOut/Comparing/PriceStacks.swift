@@ -1,3 +1,5 @@
+import Reconciliation
+
 /// The amounts of one series: units of both sides by price. All arithmetic is exact. Units of the same price cancel
 /// out; units left on both sides differ in price; units left on one side belong to steps.
 struct PriceStacks {

@@ -132,9 +132,8 @@ package struct ProductComparison: Sendable {
     group.explain { kind in
       coverage.each.indices.map { open.contains([kind.index, $0]) ? .missing : coverage.each[$0] }
     }
-    let digits = Currency(currency)?.digits ?? 2
     // Half of the minor unit, in millionths of the major unit.
-    let half = Millionths(count: (0..<min(digits, 6)).reduce(500_000) { half, _ in half / 10 })
+    let half = Millionths(count: Int128(Currency(currency).map(Money.millionthsPerMinorUnit) ?? 10_000) / 2)
     var shop: [ReportDay: Millionths] = [:]
     for units in sides.shop where units.currency == currency { shop[units.day, default: .zero] += units.amount }
     for kind in [TieOutClass.sale, .refund] {

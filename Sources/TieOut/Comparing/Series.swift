@@ -1,3 +1,5 @@
+import Reconciliation
+
 /// The difference of one key on each day, and the steps that explain it. A step never exceeds the rest, so steps and
 /// rest always sum up to the difference.
 struct Series {

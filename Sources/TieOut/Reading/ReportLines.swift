@@ -1,4 +1,5 @@
 import Gzip
+import Reconciliation
 
 /// The lines of a report, compressed or not, as a stream in constant memory.
 package enum ReportLines {

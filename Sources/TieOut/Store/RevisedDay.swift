@@ -1,19 +1,14 @@
 import AuditStore
 import Postgres
 import Reconciliation
+import Reporting
 
-/// A day that Apple reported again after its tie-out: an adjustment. Counts in-app units only.
-package struct RevisedDay: Hashable, Sendable {
-  package var day: String
-  package var vendor: String
-  package var before: Millionths
-  package var now: Millionths
-
+extension TieOutFacts.Revision {
   /// Days with a changed report since the last tie-out in a published report, else since the first. A manual tie-out or
   /// a failed night does not count, so the next night reports its days. `day` is the business day of the as-of.
   package static func since(
     lastReportedBefore asOf: Instant, day: String, on connection: borrowing BlockingConnection
-  ) throws -> [RevisedDay] {
+  ) throws -> [TieOutFacts.Revision] {
     try connection.execute(
       """
       WITH last AS (
@@ -42,7 +37,7 @@ package struct RevisedDay: Hashable, Sendable {
       ORDER BY n.name, n.vendor
       """, [.timestamp(asOf.microseconds), .text(day)]
     ).map { row in
-      RevisedDay(
+      TieOutFacts.Revision(
         day: try row.text(0), vendor: try row.text(1), before: try Millionths(row.numeric(2)),
         now: try Millionths(row.numeric(3)))
     }

@@ -14,10 +14,9 @@ struct ReportSupplementTests {
   private func supplement(
     _ findings: [Finding], isUndecided: @escaping @Sendable (Finding) -> Bool
   ) -> ReportSupplement {
-    let zero = ExactDecimal(scaled: 0, digits: 0)
     let facts = TieOutFacts(
-      incompleteReasons: [], firstDay: "", lastDay: "", appleUnits: zero, ourUnits: zero, explained: [],
-      unexplained: zero)
+      incompleteReasons: [], firstDay: "", lastDay: "", appleUnits: .zero, ourUnits: .zero, explained: [],
+      unexplained: .zero)
     return ReportSupplement(facts: facts, findings: findings, isUndecided: isUndecided) { _ in }
   }
 

@@ -6,18 +6,16 @@ import Testing
 @testable import Reporting
 
 struct TieOutReportTests {
-  private func figure(_ scaled: Int128, _ digits: UInt8 = 0) -> ExactDecimal {
-    ExactDecimal(scaled: scaled, digits: digits)
-  }
-
   private func sample() -> TieOutFacts {
     var facts = TieOutFacts(
       incompleteReasons: ["no daily report of 1 days (pending, vendor 80012345): 2026-11-17"], firstDay: "2026-10-06",
-      lastDay: "2026-11-19", appleUnits: figure(1_214), ourUnits: figure(1_201),
-      explained: [("not_reported", figure(0)), ("other_scope", figure(10)), ("timing", figure(2))],
-      unexplained: figure(1))
-    facts.days = [.init(date: "2026-11-19", apple: figure(40), unexplained: figure(1), isAlarming: true)]
-    facts.revisions = [TieOutFacts.Revision(day: "2026-11-03", vendor: "80012345", before: figure(12), now: figure(14))]
+      lastDay: "2026-11-19", appleUnits: Millionths(1_214), ourUnits: Millionths(1_201),
+      explained: [("not_reported", .zero), ("other_scope", Millionths(10)), ("timing", Millionths(2))],
+      unexplained: Millionths(1))
+    facts.days = [.init(date: "2026-11-19", apple: Millionths(40), unexplained: Millionths(1), isAlarming: true)]
+    facts.revisions = [
+      TieOutFacts.Revision(day: "2026-11-03", vendor: "80012345", before: Millionths(12), now: Millionths(14))
+    ]
     facts.proceeds = [Self.settled]
     return facts
   }
@@ -29,9 +27,9 @@ struct TieOutReportTests {
       var options = SampleReport().options
       (options.directory, options.hasTieOut) = (directory, hasTieOut)
       var report = try ReportWriter(options)
-      var figures = [ExactDecimal?](repeating: figure(0), count: 19)
-      figures.replaceSubrange(0...3, with: [figure(3), figure(2), nil, figure(1)])
-      figures[18] = figure(1)
+      var figures = [Millionths?](repeating: .zero, count: 19)
+      figures.replaceSubrange(0...3, with: [Millionths(3), Millionths(2), nil, Millionths(1)])
+      figures[18] = Millionths(1)
       for level in ["country", "units"] {
         let line = TieOutLine(
           level: level, app: "game", productId: "gems60", day: "2026-11-10", country: level == "country" ? "US" : "",
@@ -85,8 +83,8 @@ struct TieOutReportTests {
   }
 
   @Test func sumsBeyond64BitsAreExact() {
-    let sum = figure(-12_345_678_901_234_567_890, 6)
-    #expect(sum.description == "-12345678901234.56789" && Cell(sum) == .decimal(sum.scaled, digits: 6))
+    let sum = Millionths(count: -12_345_678_901_234_567_890)
+    #expect(sum.description == "-12345678901234.56789" && Cell(sum, digits: 6) == .decimal(sum.count, digits: 6))
   }
 
   @Test func theSummaryStatesBothSides() throws {

@@ -3,6 +3,7 @@ import Foundation
 import Logging
 import Postgres
 import Reconciliation
+import Reporting
 import Settings
 import ShopDatabases
 import TestSupport
@@ -164,7 +165,8 @@ struct TieOutRunTests {
     }
   }
 
-  private static let adjustment = RevisedDay(day: "2026-11-10", vendor: "80012345", before: .one, now: Millionths(5))
+  private static let adjustment = TieOutFacts.Revision(
+    day: "2026-11-10", vendor: "80012345", before: .one, now: Millionths(5))
 
   private static func businessDay(_ asOf: Instant) -> String {
     ReportZone("GMT")?.day(of: asOf - .days(1)).description ?? ""
@@ -460,12 +462,13 @@ struct TieOutRunTests {
     try shop.drop(sales.text, named: name)
     #expect(try await shop.run(after: .hours(24)).revised == [])
     #expect(try await shop.value("SELECT count(*) FROM night_audit.connect_reports") == "21")
-    func revised() async throws -> [RevisedDay] {
+    func revised() async throws -> [TieOutFacts.Revision] {
       try shop.drop(sales.text, named: name)
       return try await shop.run(after: .hours(24)).revised
     }
     sales.rows[0]["Customer Price"] = "1.99"
-    #expect(try await revised() == [RevisedDay(day: "2026-11-10", vendor: "80012345", before: .one, now: .one)])
+    #expect(
+      try await revised() == [TieOutFacts.Revision(day: "2026-11-10", vendor: "80012345", before: .one, now: .one)])
     // App updates belong to no tie-out; app sales do.
     sales.rows[0]["Customer Price"] = "0.99"
     sales.add("GAME01", type: "7F", proceeds: "0", day: "11/10/2026", price: "0", parent: " ")

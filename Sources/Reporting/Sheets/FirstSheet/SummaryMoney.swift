@@ -68,13 +68,13 @@ extension SummaryPage {
     try sheet.setRow(row, height: 48)
     try header([""] + SalesLine.headers(facts))
     for line in lines {
-      func figure(_ formula: Formula?, _ units: Int128, digits: UInt8) -> SummaryCell {
-        .figure(LiveFigure(formula, Money.number(units, digits: digits), digits: line.digits))
+      func figure(_ formula: Formula?, _ scaled: (units: Int128, digits: UInt8)) -> SummaryCell {
+        .figure(LiveFigure(formula, Money.number(scaled.units, digits: scaled.digits), digits: line.digits))
       }
-      func amount(_ formula: Formula?, _ units: Int128) -> SummaryCell { figure(formula, units, digits: line.digits) }
+      func amount(_ formula: Formula?, _ units: Int128) -> SummaryCell { figure(formula, (units, line.digits)) }
       let word = Criterion.cell(CellReference(row: row, column: 0))
       let proceeds = [line.proceeds?.proceedsEarned, line.proceeds?.proceedsPaid]
-        .map { $0.map { figure(nil, $0.scaled, digits: $0.digits) } ?? .blank }
+        .map { $0.map { figure(nil, $0.scaled(digits: line.digits)) } ?? .blank }
       let owed = CellRange(rows: row...row, columns: 6...5 + line.owed.count)
       try writeRow(
         [

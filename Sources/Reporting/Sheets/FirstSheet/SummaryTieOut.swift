@@ -20,8 +20,8 @@ extension SummaryPage {
     try sheet.writeText("Review", row: row - 1, column: 3, format: formats.tableHeaderCentre)
     let rows = row...row + facts.days.count - 1
     for day in facts.days {
-      let figures = [day.apple, day.unexplained].map { figure in
-        LiveFigure(nil, Money.number(figure.scaled, digits: figure.digits), digits: min(figure.digits, 3))
+      let figures = [day.apple, day.unexplained].map { $0.scaled() }.map { figure in
+        LiveFigure(nil, Money.number(figure.units, digits: figure.digits), digits: min(figure.digits, 3))
       }
       try writeRow([.text(day.date)] + figures.map { .figure($0) })
       if day.isAlarming { try sheet.writeText("◄", row: row - 1, column: 3, format: formats.balanced) }

@@ -11,15 +11,17 @@ package struct TieOutLine: Sendable {
   package var currency: String
   package var kind: String
   /// Apple, ours, shop, difference, the classes in order, unexplained; nil if not applicable.
-  package var figures: [ExactDecimal?]
+  package var figures: [Millionths?]
 
   package init(
     level: String, app: String, productId: Identifier, day: String, country: String, currency: String, kind: String,
-    figures: [ExactDecimal?]
+    figures: [Millionths?]
   ) {
     (self.level, self.app, self.productId, self.day, self.country) = (level, app, productId, day, country)
     (self.currency, self.kind, self.figures) = (currency, kind, figures)
   }
+
+  private var digits: UInt8 { level == "amount" ? Currency(code: currency)?.digits ?? 2 : 0 }
 }
 
 extension TieOutLine: TableRow {
@@ -86,7 +88,9 @@ extension TieOutLine: TableRow {
       },
     ]
     + classes.enumerated().map { place, described in
-      Column(described.name, .exact, width(of: described.name), described.meaning) { Cell($0.figures[place]) }
+      Column(described.name, .exact, width(of: described.name), described.meaning) {
+        Cell($0.figures[place], digits: $0.digits)
+      }
     }
 }
 
@@ -97,9 +101,9 @@ package struct SettlementLine: Sendable {
   package var currency: String
   /// Sales proceeds, open at the end, settled from before, never collected, settled, difference, gross, commission, tax;
   /// nil: unknown.
-  package var figures: [ExactDecimal?]
+  package var figures: [Millionths?]
 
-  package init(period: String, currency: String, figures: [ExactDecimal?]) {
+  package init(period: String, currency: String, figures: [Millionths?]) {
     (self.period, self.currency, self.figures) = (period, currency, figures)
   }
 
@@ -111,11 +115,14 @@ package struct SettlementLine: Sendable {
   /// Titles of the figures that lead from customer amounts to proceeds.
   static let grossTitles = ["Gross", "Commission", "Tax"]
 
-  var proceedsEarned: ExactDecimal? { figures[0] }
+  var proceedsEarned: Millionths? { figures[0] }
 
-  var proceedsPaid: ExactDecimal? { figures[4] }
+  var proceedsPaid: Millionths? { figures[4] }
 
-  var difference: ExactDecimal? { figures[5] }
+  var difference: Millionths? { figures[5] }
+
+  /// Digits after the point in the currency.
+  var digits: UInt8 { Currency(code: currency)?.digits ?? 2 }
 }
 
 extension SettlementLine: TableRow {
@@ -157,13 +164,16 @@ extension SettlementLine: TableRow {
     ]
     + amounts.enumerated().map { place, described in
       Column(described.name, .exact, max(16, described.name.widthAsHeader), described.meaning + rule) {
-        Cell($0.figures[place])
+        Cell($0.figures[place], digits: $0.digits)
       }
     }
 }
 
 extension Cell {
-  init(_ figure: ExactDecimal?) { self = figure.map { .decimal($0.scaled, digits: $0.digits) } ?? .blank }
+  /// A number with at least `least` digits after the point.
+  init(_ figure: Millionths?, digits least: UInt8) {
+    self = figure.map { $0.scaled(digits: least) }.map { .decimal($0.units, digits: $0.digits) } ?? .blank
+  }
 }
 
 extension String {
