@@ -22,8 +22,8 @@ struct AboutPage {
   }
 
   consuming func write(_ facts: SummaryFacts) throws(SpreadsheetError) {
-    try line("About this report", formats.title, height: 34)
-    try line(options.apps.joined(separator: " · "), formats.subtitle, height: 20)
+    try line("About this report", formats[.title], height: 34)
+    try line(options.apps.joined(separator: " · "), formats[.subtitle], height: 20)
     row += 1
     try writeSettings(facts)
     try writeNotChecked(facts)
@@ -81,14 +81,14 @@ struct AboutPage {
   private mutating func writeKinds() throws(SpreadsheetError) {
     try heading("Kinds of finding")
     for (column, title) in ["Kind", "Severity", "What it means", "What to do"].enumerated() {
-      try sheet.writeText(title, row: row, column: column, format: formats.tableHeader)
+      try sheet.writeText(title, row: row, column: column, format: formats[.tableHeader])
     }
     row += 1
     for kind in FindingKind.allCases {
-      try sheet.writeText(kind.title, row: row, column: 0, format: formats.tableText)
-      try sheet.writeText(kind.severity.rawValue, row: row, column: 1, format: formats.tableText)
-      try sheet.writeText(kind.definition.meaning, row: row, column: 2, format: formats.tableProse)
-      try sheet.writeText(kind.suggestedAction, row: row, column: 3, format: formats.tableProse)
+      try sheet.writeText(kind.title, row: row, column: 0, format: formats[.tableText])
+      try sheet.writeText(kind.severity.rawValue, row: row, column: 1, format: formats[.tableText])
+      try sheet.writeText(kind.definition.meaning, row: row, column: 2, format: formats[.tableProse])
+      try sheet.writeText(kind.suggestedAction, row: row, column: 3, format: formats[.tableProse])
       let longest = max(kind.definition.meaning.count, kind.suggestedAction.count)
       if longest > 75 { try sheet.setRow(row, height: 30) }
       row += 1
@@ -97,16 +97,16 @@ struct AboutPage {
   }
 
   private mutating func entry(_ name: String, _ text: String) throws(SpreadsheetError) {
-    try sheet.writeText(CellText.fitting(name), row: row, column: 0, format: formats.tableText)
+    try sheet.writeText(CellText.fitting(name), row: row, column: 0, format: formats[.tableText])
     try sheet.mergeCells(
       CellRange(rows: row...row, columns: 1...AboutPage.lastColumn), text: CellText.fitting(text),
-      format: formats.tableProse)
+      format: formats[.tableProse])
     if text.count > 150 { try sheet.setRow(row, height: 15 * (Double(text.count) / 150).rounded(.up)) }
     row += 1
   }
 
   private mutating func heading(_ text: String) throws(SpreadsheetError) {
-    try line(text, formats.heading, height: 24)
+    try line(text, formats[.heading], height: 24)
   }
 
   private mutating func line(_ text: String, _ format: CellFormat, height: Double) throws(SpreadsheetError) {

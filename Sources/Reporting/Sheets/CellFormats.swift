@@ -1,73 +1,80 @@
 import Reconciliation
 import Spreadsheet
 
-struct CellFormats {
-  let blank: CellFormat
-  let header: CellFormat
-  let headerIndented: CellFormat
-  let headerRight: CellFormat
-  let headerCentre: CellFormat
-  let text: CellFormat
-  /// For text that would touch the cell to its left.
-  let indented: CellFormat
-  let prose: CellFormat
-  let indentedProse: CellFormat
-  let link: CellFormat
-  private let entry: CellFormat
-  private let dayEntry: CellFormat
-  let count: CellFormat
-  let code: CellFormat
-  let instant: CellFormat
-  let day: CellFormat
-  let critical: CellFormat
-  let major: CellFormat
-  let minor: CellFormat
-  let old: CellFormat
-  let totalLabel: CellFormat
-  let totalCount: CellFormat
+/// A format of a group of sheets, by name.
+protocol FormatName: CaseIterable, RawRepresentable<Int> {
+  var style: CellStyle { get }
+
+  /// The styles of amounts and of their sums, which differ in the number of decimal digits.
+  static func amount(_ numberFormat: String) -> CellStyle
+  static func total(_ numberFormat: String) -> CellStyle
+}
+
+/// The formats of a group of sheets in one workbook.
+struct Formats<Name: FormatName> {
+  private var named: [CellFormat] = []
   /// Indexed by decimal digits.
-  private let amounts: [CellFormat]
-  private let totals: [CellFormat]
+  private var amounts: [CellFormat] = []
+  private var totals: [CellFormat] = []
 
   init(_ workbook: borrowing Workbook) throws(SpreadsheetError) {
-    // Unlocked, because Excel sorts a protected sheet only if all cells are unlocked.
-    blank = try workbook.addFormat(CellStyle().with(\.isLocked, false))
-    header = try workbook.addFormat(.header(.left).with(\.isLocked, false))
-    headerIndented = try workbook.addFormat(.header(.left, indent: 1).with(\.isLocked, false))
-    headerRight = try workbook.addFormat(.header(.right).with(\.isLocked, false))
-    headerCentre = try workbook.addFormat(.header(.centre).with(\.isLocked, false))
-    text = try workbook.addFormat(.cell("@"))
-    indented = try workbook.addFormat(.cell("@").with(\.indent, 1))
-    prose = try workbook.addFormat(.cell("@").with(\.wraps, true))
-    indentedProse = try workbook.addFormat(.cell("@").with(\.wraps, true).with(\.indent, 1))
-    link = try workbook.addFormat(.cell("@").with(\.isHyperlink, true))
-    entry = try workbook.addFormat(.entry("@").with(\.wraps, true).with(\.indent, 1))
-    dayEntry = try workbook.addFormat(.entry("yyyy-mm-dd").with(\.horizontal, .centre))
-    count = try workbook.addFormat(.cell(CellStyle.countFormat))
-    code = try workbook.addFormat(.cell("0"))
-    instant = try workbook.addFormat(.cell("yyyy-mm-dd hh:mm:ss").with(\.horizontal, .centre))
-    day = try workbook.addFormat(.cell("yyyy-mm-dd").with(\.horizontal, .centre))
-    critical = try workbook.addFormat(.signal(Palette.red, on: Palette.paleRed))
-    major = try workbook.addFormat(.signal(Palette.orange, on: Palette.paleOrange))
-    minor = try workbook.addFormat(.signal(Palette.blue, on: Palette.paleBlue))
-    old = try workbook.addFormat(CellStyle().with(\.isBold, true).with(\.fontColour, Palette.red))
-    totalLabel = try workbook.addFormat(.total("@"))
-    totalCount = try workbook.addFormat(.total(CellStyle.tableCountFormat))
-    var amounts: [CellFormat] = []
-    var totals: [CellFormat] = []
-    for digits in 0...Money.powersOfTen.count - 1 {
+    for name in Name.allCases { named.append(try workbook.addFormat(name.style)) }
+    for digits in Money.powersOfTen.indices {
       let format = CellStyle.amountFormat(digits: digits)
-      amounts.append(try workbook.addFormat(.cell(format)))
-      totals.append(try workbook.addFormat(.total(format)))
+      amounts.append(try workbook.addFormat(Name.amount(format)))
+      totals.append(try workbook.addFormat(Name.total(format)))
     }
-    (self.amounts, self.totals) = (amounts, totals)
   }
 
-  func entry(_ type: ColumnType) -> CellFormat { type == .due ? dayEntry : entry }
+  subscript(name: Name) -> CellFormat { named[name.rawValue] }
 
   func amount(digits: UInt8) -> CellFormat { amounts[min(Int(digits), amounts.count - 1)] }
 
   func total(digits: UInt8) -> CellFormat { totals[min(Int(digits), totals.count - 1)] }
+}
+
+typealias CellFormats = Formats<DataFormat>
+
+/// The formats of data sheets. Cells are unlocked, because Excel sorts a protected sheet only if all cells are unlocked.
+enum DataFormat: Int, FormatName {
+  /// `indented` formats are for text that would touch the cell to its left.
+  case blank, header, headerIndented, headerRight, headerCentre, text, indented, prose, indentedProse, link, entry,
+    dayEntry, count, code, instant, day, critical, major, minor, old, totalLabel, totalCount
+
+  var style: CellStyle {
+    switch self {
+    case .blank: CellStyle().with(\.isLocked, false)
+    case .header: .header(.left).with(\.isLocked, false)
+    case .headerIndented: .header(.left, indent: 1).with(\.isLocked, false)
+    case .headerRight: .header(.right).with(\.isLocked, false)
+    case .headerCentre: .header(.centre).with(\.isLocked, false)
+    case .text: .cell("@")
+    case .indented: .cell("@").with(\.indent, 1)
+    case .prose: .cell("@").with(\.wraps, true)
+    case .indentedProse: .cell("@").with(\.wraps, true).with(\.indent, 1)
+    case .link: .cell("@").with(\.isHyperlink, true)
+    case .entry: .entry("@").with(\.wraps, true).with(\.indent, 1)
+    case .dayEntry: .entry("yyyy-mm-dd").with(\.horizontal, .centre)
+    case .count: .cell(CellStyle.countFormat)
+    case .code: .cell("0")
+    case .instant: .cell("yyyy-mm-dd hh:mm:ss").with(\.horizontal, .centre)
+    case .day: .cell("yyyy-mm-dd").with(\.horizontal, .centre)
+    case .critical: .signal(Palette.red, on: Palette.paleRed)
+    case .major: .signal(Palette.orange, on: Palette.paleOrange)
+    case .minor: .signal(Palette.blue, on: Palette.paleBlue)
+    case .old: CellStyle().with(\.isBold, true).with(\.fontColour, Palette.red)
+    case .totalLabel: .total("@")
+    case .totalCount: .total(CellStyle.tableCountFormat)
+    }
+  }
+
+  static func amount(_ numberFormat: String) -> CellStyle { .cell(numberFormat) }
+
+  static func total(_ numberFormat: String) -> CellStyle { .total(numberFormat) }
+}
+
+extension CellFormats {
+  func entry(_ type: ColumnType) -> CellFormat { self[type == .due ? .dayEntry : .entry] }
 }
 
 extension CellStyle {

@@ -153,19 +153,19 @@ struct DataSheet {
       if type == .tally { totals.add(Int128(number), digits: nil, column: position) }
       widths.fit(Int128(number), digits: 0, column: position)
       try sheet.writeNumber(
-        Double(number), row: row, column: position, format: type == .code ? formats.code : formats.count)
+        Double(number), row: row, column: position, format: type == .code ? formats[.code] : formats[.count])
     case .decimal(let units, let digits):
       if type == .amount || type == .share { totals.add(units, digits: digits, column: position) }
       widths.fit(units, digits: digits, column: position)
       try sheet.writeNumber(
         Money.number(units, digits: digits), row: row, column: position, format: formats.amount(digits: digits))
     case .instant(let instant):
-      try write(localSeconds: clock.localSeconds(instant), else: instant.text, position, formats.instant)
+      try write(localSeconds: clock.localSeconds(instant), else: instant.text, position, formats[.instant])
     case .day(let day):
       guard let date = CivilDate(day) else { return try write(text: day, position, type) }
       try write(
         localSeconds: date.daysSince1970 * 86_400, else: day, position,
-        isOpen(type) ? formats.entry(type) : formats.day)
+        isOpen(type) ? formats.entry(type) : formats[.day])
     }
   }
 
@@ -177,7 +177,7 @@ struct DataSheet {
     } catch {
       guard error.code == .dateOutOfRange else { throw error }
       // Excel supports no such year; a bad row is shown as text.
-      try write(text, position, formats.text)
+      try write(text, position, formats[.text])
     }
   }
 
@@ -185,29 +185,29 @@ struct DataSheet {
     switch type {
     case .spelt:
       if firstPlaces[text] == nil { firstPlaces[text] = RowPlace(part: Int32(parts.count), row: Int32(row)) }
-      try write(text.titles, position, needsIndent(position) ? formats.indented : formats.text)
+      try write(text.titles, position, needsIndent(position) ? formats[.indented] : formats[.text])
     case .orderLink:
       guard let place = orderPlaces[Identifier(text)], sheet.remainingLinks > 0, !text.isEmpty else {
-        return try write(text, position, formats.text)
+        return try write(text, position, formats[.text])
       }
       let text = CellText.fitting(text)
       try sheet.writeLink(
         to: CellReference(row: Int(place.row), column: 0), on: ReportTable.orders.sheetName(part: Int(place.part)),
-        text: text, row: row, column: position, format: formats.link)
+        text: text, row: row, column: position, format: formats[.link])
     case .people, .status, .due:
-      try write(text, position, isOpen(type) ? formats.entry(type) : formats.prose)
+      try write(text, position, isOpen(type) ? formats.entry(type) : formats[.prose])
     case .prose:
       let text = clock.localTimes(in: text)
       // Excel does not fit row heights of streamed sheets.
       let lines = (Double(text.characterCount) / (1.1 * columns[position].width)).rounded(.up)
       height = max(height, min(lines, 10) * DataSheet.lineHeight)
-      try write(text, position, needsIndent(position) ? formats.indentedProse : formats.prose)
+      try write(text, position, needsIndent(position) ? formats[.indentedProse] : formats[.prose])
     case .flag:
       try write(
-        text == "true" ? "Yes" : "No", position, needsIndent(position) ? formats.indented : formats.text)
+        text == "true" ? "Yes" : "No", position, needsIndent(position) ? formats[.indented] : formats[.text])
     case .text, .id, .user, .digest, .word, .currency, .day, .count, .number, .tally, .code, .amount, .share,
       .price, .percentage, .exact, .instant:
-      try write(text, position, needsIndent(position) ? formats.indented : formats.text)
+      try write(text, position, needsIndent(position) ? formats[.indented] : formats[.text])
     }
   }
 }

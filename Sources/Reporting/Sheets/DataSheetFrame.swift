@@ -4,7 +4,7 @@ import Spreadsheet
 extension DataSheet {
   func prepare() throws(SpreadsheetError) {
     for (position, column) in columns.enumerated() {
-      try sheet.setColumns(position...position, width: column.width, format: formats.blank)
+      try sheet.setColumns(position...position, width: column.width, format: formats[.blank])
     }
     let shape = table.shape
     try sheet.freezePanes(aboveRow: 1, leftOfColumn: shape.frozenColumns)
@@ -34,9 +34,9 @@ extension DataSheet {
 
   private func header(_ position: Int) -> CellFormat {
     let type = columns[position].type
-    if type.isNumber { return formats.headerRight }
-    if type == .instant || type == .due { return formats.headerCentre }
-    return needsIndent(position) ? formats.headerIndented : formats.header
+    if type.isNumber { return formats[.headerRight] }
+    if type == .instant || type == .due { return formats[.headerCentre] }
+    return needsIndent(position) ? formats[.headerIndented] : formats[.header]
   }
 
   /// True for text that would touch the cell to its left.
@@ -51,13 +51,13 @@ extension DataSheet {
     try setUpPrinting(lastRow: lastRow)
     guard lastRow > 0 else {
       if let note = table.shape.emptyNote {
-        try sheet.writeText(note, row: 1, column: 0, format: formats.text)
+        try sheet.writeText(note, row: 1, column: 0, format: formats[.text])
       }
       return try sheet.setAutofilter(area(rows: 0...0))
     }
     if table.shape.totalLabelColumn != nil { try writeTotals(lastRow: lastRow, isLast: isLast) }
     for (position, column) in columns.enumerated() where widths[position] > column.width {
-      try sheet.setColumns(position...position, width: widths[position], format: formats.blank)
+      try sheet.setColumns(position...position, width: widths[position], format: formats[.blank])
     }
     try sheet.addTable(excelTable, firstRow: 0, firstColumn: 0, rowCount: lastRow)
     for (position, column) in columns.enumerated() {
@@ -69,7 +69,7 @@ extension DataSheet {
       if column.type == .severity { try colourSeverity(cells) }
       if column.type == .days { try markOld(cells) }
       if column.name == "deadline" {
-        try sheet.addConditionalFormat(.number(.less, asOfSerial, formats.old), in: cells)
+        try sheet.addConditionalFormat(.number(.less, asOfSerial, formats[.old]), in: cells)
       }
     }
     try refuseEntries(lastRow: lastRow)
@@ -110,11 +110,11 @@ extension DataSheet {
   /// Marks ages above a week; of receipts only unsettled ones.
   private func markOld(_ cells: CellRange) throws(SpreadsheetError) {
     guard let outcome = columns.firstIndex(where: { $0.name == "outcome" }) else {
-      return try sheet.addConditionalFormat(.number(.greater, 7, formats.old), in: cells)
+      return try sheet.addConditionalFormat(.number(.greater, 7, formats[.old]), in: cells)
     }
     let state = CellReference(row: 1, column: outcome)
     let age = CellReference(row: 1, column: cells.columns.lowerBound)
-    try sheet.addConditionalFormat(.formula("AND(\(state)<>\"verified\",\(age)>7)", formats.old), in: cells)
+    try sheet.addConditionalFormat(.formula("AND(\(state)<>\"verified\",\(age)>7)", formats[.old]), in: cells)
   }
 
   private func area(rows: ClosedRange<Int>) -> CellRange {
@@ -125,9 +125,9 @@ extension DataSheet {
     for severity in Severity.allCases {
       let format =
         switch severity {
-        case .critical: formats.critical
-        case .major: formats.major
-        case .minor: formats.minor
+        case .critical: formats[.critical]
+        case .major: formats[.major]
+        case .minor: formats[.minor]
         }
       try sheet.addConditionalFormat(.text(equals: severity.rawValue, format), in: cells)
     }
@@ -150,7 +150,7 @@ extension DataSheet {
       let name = CellReference(row: totalRow, column: currencyColumn)
       for (position, column) in columns.enumerated() {
         if position == currencyColumn {
-          try sheet.writeText(line.currency, row: totalRow, column: position, format: formats.totalLabel)
+          try sheet.writeText(line.currency, row: totalRow, column: position, format: formats[.totalLabel])
         } else if let sum = line.sums[position] {
           widths.fit(sum.units, digits: sum.digits ?? 0, column: position, isBold: true)
           try sheet.writeFormula(
@@ -158,11 +158,11 @@ extension DataSheet {
               ? .sum(of: sums(position, currencyColumn, name))
               : sheetTotal(position, currencyColumn, name, lastRow: lastRow),
             result: Money.number(sum.units, digits: sum.digits ?? 0), row: totalRow, column: position,
-            format: sum.digits.map { formats.total(digits: $0) } ?? formats.totalCount)
+            format: sum.digits.map { formats.total(digits: $0) } ?? formats[.totalCount])
         } else if column.name == table.shape.totalLabelColumn {
-          try sheet.writeText(label, row: totalRow, column: position, format: formats.totalLabel)
+          try sheet.writeText(label, row: totalRow, column: position, format: formats[.totalLabel])
         } else {
-          try sheet.writeBlank(row: totalRow, column: position, format: formats.totalLabel)
+          try sheet.writeBlank(row: totalRow, column: position, format: formats[.totalLabel])
         }
       }
     }

@@ -8,7 +8,7 @@ extension SummaryPage {
     let findings = facts.findings
     try heading("Open findings by kind")
     if findings.closing == 0 {
-      try line("Nothing is open.", formats.label, height: nil)
+      try line("Nothing is open.", formats[.label], height: nil)
       row += 1
       return
     }
@@ -39,7 +39,7 @@ extension SummaryPage {
         let stake = findings.byKind[kind] ?? RiskTotal()
         let name = Criterion.cell(CellReference(row: row, column: 0))
         try writeName(of: kind, sheets)
-        try sheet.writeText(findings.severityText(of: kind), row: row, column: 1, format: formats.shrinkingText)
+        try sheet.writeText(findings.severityText(of: kind), row: row, column: 1, format: formats[.shrinkingText])
         try writeRow(
           [
             .figure(LiveFigure(sheets.count(.findings, where: [("kind", name)]), stake.findings)),
@@ -54,8 +54,8 @@ extension SummaryPage {
       try writeSums(findings, sheets, block, top: top, rows: rows)
       // A cell may name several severities; the worst colours it.
       let (cells, severity) = (CellRange(rows: rows, columns: 1...1), CellReference(row: rows.lowerBound, column: 1))
-      try sheet.addConditionalFormat(.formula("ISNUMBER(SEARCH(\"critical\",\(severity)))", formats.bad), in: cells)
-      try sheet.addConditionalFormat(.formula("ISNUMBER(SEARCH(\"major\",\(severity)))", formats.fair), in: cells)
+      try sheet.addConditionalFormat(.formula("ISNUMBER(SEARCH(\"critical\",\(severity)))", formats[.bad]), in: cells)
+      try sheet.addConditionalFormat(.formula("ISNUMBER(SEARCH(\"major\",\(severity)))", formats[.fair]), in: cells)
       row += 1
     }
   }
@@ -64,25 +64,25 @@ extension SummaryPage {
     _ findings: FindingsSummary, _ sheets: TableFormulas, _ block: ArraySlice<Currency>, top: Int,
     rows: ClosedRange<Int>
   ) throws(SpreadsheetError) {
-    try sheet.writeText("All kinds", row: row, column: 0, format: formats.sumText)
-    try sheet.writeText("", row: row, column: 1, format: formats.sumText)
+    try sheet.writeText("All kinds", row: row, column: 0, format: formats[.sumText])
+    try sheet.writeText("", row: row, column: 1, format: formats[.sumText])
     for (offset, count) in [findings.closing, findings.open.unknown].enumerated() {
       let cells = CellRange(rows: rows, columns: 2 + offset...2 + offset)
       try sheet.writeFormula(
-        "SUM(\(cells))", result: Double(count), row: row, column: 2 + offset, format: formats.sumCount)
+        "SUM(\(cells))", result: Double(count), row: row, column: 2 + offset, format: formats[.sumCount])
     }
     for (offset, currency) in block.enumerated() {
       let cells = CellRange(rows: rows, columns: 4 + offset...4 + offset)
       try sheet.writeFormula(
         "SUM(\(cells))",
         result: Money.number(findings.atStake.minorUnits[currency] ?? 0, digits: currency.digits), row: row,
-        column: 4 + offset, format: formats.sum(digits: currency.digits))
+        column: 4 + offset, format: formats.total(digits: currency.digits))
     }
     row += 1
     for severity in Severity.allCases where findings.count(severity) > 0 {
       let lines = findings.lines.filter { $0.severity == severity }
       let word = Criterion.cell(CellReference(row: row, column: 1))
-      try sheet.writeText("of these", row: row, column: 0, format: formats.label)
+      try sheet.writeText("of these", row: row, column: 0, format: formats[.label])
       let count = LiveFigure(sheets.count(.findings, where: [("severity", word)]), findings.count(severity))
       try writeRow(
         [.text(severity.rawValue), .figure(count), .count(lines.reduce(0) { $0 + $1.unknown })]
@@ -106,11 +106,11 @@ extension SummaryPage {
 
   private func writeName(of kind: FindingKind, _ sheets: TableFormulas) throws(SpreadsheetError) {
     guard let place = sheets[.findings]?.firstPlaces[kind.rawValue] else {
-      return try sheet.writeText(kind.title, row: row, column: 0, format: formats.tableText)
+      return try sheet.writeText(kind.title, row: row, column: 0, format: formats[.tableText])
     }
     try sheet.writeLink(
       to: CellReference(row: Int(place.row), column: 0), on: ReportTable.findings.sheetName(part: Int(place.part)),
-      text: kind.title, row: row, column: 0, format: formats.link)
+      text: kind.title, row: row, column: 0, format: formats[.link])
   }
 
   private mutating func writeAges(

@@ -6,18 +6,18 @@ extension SummaryPage {
     try header(["Sheet", "Rows"])
     row -= 1
     try sheet.mergeCells(
-      CellRange(rows: row...row, columns: 2...SummaryPage.lastColumn), text: "Content", format: formats.tableHeader)
+      CellRange(rows: row...row, columns: 2...SummaryPage.lastColumn), text: "Content", format: formats[.tableHeader])
     row += 1
     for data in sheets {
       for (position, part) in data.parts.enumerated() {
         try sheet.writeLink(
           to: CellReference(row: 0, column: 0), on: part.name, text: part.name.description, row: row, column: 0,
-          format: formats.link)
-        try sheet.writeInteger(part.rows, row: row, column: 1, format: formats.tableCount)
+          format: formats[.link])
+        try sheet.writeInteger(part.rows, row: row, column: 1, format: formats[.tableCount])
         try sheet.mergeCells(
           CellRange(rows: row...row, columns: 2...SummaryPage.lastColumn),
           text: position == 0 ? note(on: data) : "Continues \(data.parts[position - 1].name).",
-          format: formats.tableText)
+          format: formats[.tableText])
         row += 1
       }
     }
@@ -42,13 +42,13 @@ extension SummaryPage {
     try heading(SignOff.heading)
     try line(
       "Your entries here are imported by `night-audit findings import`, together with the sheet Findings.",
-      formats.label, height: nil)
+      formats[.label], height: nil)
     for label in SignOff.labels {
       try sheet.setRow(row, height: 24)
-      try sheet.writeText(label, row: row, column: 0, format: formats.label)
+      try sheet.writeText(label, row: row, column: 0, format: formats[.label])
       try sheet.mergeCells(
         CellRange(rows: row...row, columns: 1...6), text: "",
-        format: label == SignOff.date ? formats.signatureDate : formats.signature)
+        format: label == SignOff.date ? formats[.signatureDate] : formats[.signature])
       row += 1
     }
     row += 1

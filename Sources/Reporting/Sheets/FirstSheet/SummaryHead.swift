@@ -3,16 +3,16 @@ import Spreadsheet
 
 extension SummaryPage {
   mutating func writeTitle(_ facts: SummaryFacts) throws(SpreadsheetError) {
-    try line("App Store night audit \(options.period.days)", formats.title, height: 34)
-    try line(options.apps.joined(separator: " · "), formats.subtitle, height: 20)
+    try line("App Store night audit \(options.period.days)", formats[.title], height: 34)
+    try line(options.apps.joined(separator: " · "), formats[.subtitle], height: 20)
     try line(
-      "\(facts.state.heading): \(facts.state.text)", facts.state.isFinal ? formats.complete : formats.incomplete,
+      "\(facts.state.heading): \(facts.state.text)", facts.state.isFinal ? formats[.complete] : formats[.incomplete],
       height: 26)
     bannerRow = row
     row += 1
-    for reason in facts.incompleteReasons { try line("•  \(reason)", formats.value, height: nil) }
+    for reason in facts.incompleteReasons { try line("•  \(reason)", formats[.value], height: nil) }
     for words in facts.uncheckedTexts + facts.unusual.map(\.words) + facts.uncheckedOrderTexts {
-      try line("•  \(words)", formats.value, height: nil)
+      try line("•  \(words)", formats[.value], height: nil)
     }
     try gap()
     tileRow = row
@@ -23,7 +23,7 @@ extension SummaryPage {
   func writeTiles(_ tiles: [SummaryFacts.Tile]) throws(SpreadsheetError) {
     try sheet.setRow(bannerRow, height: 26)
     let banner = CellRange(rows: bannerRow...bannerRow, columns: 0...SummaryPage.lastColumn)
-    try sheet.mergeCells(banner, text: "", format: formats.complete)
+    try sheet.mergeCells(banner, text: "", format: formats[.complete])
     if let results {
       let count = results.rows.count
       try sheet.writeFormula(
@@ -34,21 +34,21 @@ extension SummaryPage {
         result: unbalanced == 0
           ? "BALANCED: all \(count) controls of this workbook agree."
           : "NOT BALANCED: \(unbalanced) of \(count) controls do not agree. Do not use these numbers.", row: bannerRow,
-        column: 0, format: formats.complete)
+        column: 0, format: formats[.complete])
       try sheet.addConditionalFormat(
-        .formula("COUNTIF(\(absolute: results),\"balanced\")<>\(count)", formats.bad), in: banner)
+        .formula("COUNTIF(\(absolute: results),\"balanced\")<>\(count)", formats[.bad]), in: banner)
     }
     try sheet.setRow(tileRow, height: 20)
     try sheet.setRow(tileRow + 1, height: 32)
     var column = 0
     for (position, tile) in tiles.enumerated() {
-      let format = tile.isBad ? formats.tileBad : formats.tile
+      let format = tile.isBad ? formats[.tileBad] : formats[.tile]
       let columns = position == 0 ? 0...0 : column...column + 1
       if columns.count == 1 {
-        try sheet.writeText(tile.label, row: tileRow, column: column, format: formats.tileLabel)
+        try sheet.writeText(tile.label, row: tileRow, column: column, format: formats[.tileLabel])
       } else {
         try sheet.mergeCells(
-          CellRange(rows: tileRow...tileRow, columns: columns), text: tile.label, format: formats.tileLabel)
+          CellRange(rows: tileRow...tileRow, columns: columns), text: tile.label, format: formats[.tileLabel])
         try sheet.mergeCells(CellRange(rows: tileRow + 1...tileRow + 1, columns: columns), text: "", format: format)
       }
       try sheet.writeInteger(tile.count, row: tileRow + 1, column: column, format: format)
@@ -58,7 +58,7 @@ extension SummaryPage {
 
   mutating func writeNavigation(_ sheets: [DataSheet]) throws(SpreadsheetError) {
     try sheet.setRow(row, height: 20)
-    try sheet.writeText("Go to", row: row, column: 0, format: formats.label)
+    try sheet.writeText("Go to", row: row, column: 0, format: formats[.label])
     for (position, name) in (sheets.map { $0.table.sheetName(part: 1) } + ["About"]).enumerated() {
       // A second line, because a further column would widen the printed page.
       if position > 0, position.isMultiple(of: SummaryPage.lastColumn) {
@@ -67,7 +67,7 @@ extension SummaryPage {
       }
       try sheet.writeLink(
         to: CellReference(row: 0, column: 0), on: name, text: name.description, row: row,
-        column: 1 + position % SummaryPage.lastColumn, format: formats.navigation)
+        column: 1 + position % SummaryPage.lastColumn, format: formats[.navigation])
     }
     row += 2
   }
@@ -79,26 +79,26 @@ extension SummaryPage {
       ? [("First day", period.since), (ReportIdentity.lastDay, period.until)] : [(ReportIdentity.day, period.until)]
     {
       let cell = CellReference(row: row, column: 1)
-      try sheet.writeText(label, row: row, column: 0, format: formats.label)
-      try sheet.writeText(day, row: row, column: 1, format: formats.value)
+      try sheet.writeText(label, row: row, column: 0, format: formats[.label])
+      try sheet.writeText(day, row: row, column: 1, format: formats[.value])
       if day == period.since { (figures.firstDay, names["FirstDay"]) = (cell, cell) }
       if day == period.until { (figures.lastDay, names["LastDay"]) = (cell, cell) }
       row += 1
     }
-    try sheet.writeText("As of", row: row, column: 0, format: formats.label)
+    try sheet.writeText("As of", row: row, column: 0, format: formats[.label])
     var clock = LocalClock(timeZone: options.timeZone)
     let local = clock.localSeconds(options.asOf)
-    try sheet.mergeCells(CellRange(rows: row...row, columns: 1...2), text: "", format: formats.instant)
+    try sheet.mergeCells(CellRange(rows: row...row, columns: 1...2), text: "", format: formats[.instant])
     do {
-      try sheet.writeDateTime(localSecondsSince1970: local, row: row, column: 1, format: formats.instant)
+      try sheet.writeDateTime(localSecondsSince1970: local, row: row, column: 1, format: formats[.instant])
     } catch {
       guard error.code == .dateOutOfRange else { throw error }
-      try sheet.writeText(options.asOf.text, row: row, column: 1, format: formats.value)
+      try sheet.writeText(options.asOf.text, row: row, column: 1, format: formats[.value])
     }
     row += 1
     try fact("Times in sheets", "\(facts.timeZone); in CSV files UTC")
-    try sheet.writeText("Orders read", row: row, column: 0, format: formats.label)
-    try sheet.writeInteger(totals.ordersRead, row: row, column: 1, format: formats.value)
+    try sheet.writeText("Orders read", row: row, column: 0, format: formats[.label])
+    try sheet.writeInteger(totals.ordersRead, row: row, column: 1, format: formats[.value])
     names["OrdersRead"] = CellReference(row: row, column: 1)
     row += 1
     try fact("Settings", "on the sheet About, with the meaning of every outcome, kind and reason")

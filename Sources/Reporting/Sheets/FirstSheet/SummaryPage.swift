@@ -136,10 +136,10 @@ extension SummaryPage {
       switch cell {
       case .blank: break
       case .text(let text):
-        try sheet.writeText(CellText.fitting(text), row: row, column: column, format: formats.tableText)
-      case .rightText(let text): try sheet.writeText(text, row: row, column: column, format: formats.tableTextRight)
+        try sheet.writeText(CellText.fitting(text), row: row, column: column, format: formats[.tableText])
+      case .rightText(let text): try sheet.writeText(text, row: row, column: column, format: formats[.tableTextRight])
       case .figure(let figure):
-        try write(figure, column: column, figure.digits.map { formats.amount(digits: $0) } ?? formats.tableCount)
+        try write(figure, column: column, figure.digits.map { formats.amount(digits: $0) } ?? formats[.tableCount])
       }
     }
     row += 1
@@ -171,22 +171,22 @@ extension SummaryPage {
     row += 1
   }
 
-  mutating func heading(_ text: String) throws(SpreadsheetError) { try line(text, formats.heading, height: 24) }
+  mutating func heading(_ text: String) throws(SpreadsheetError) { try line(text, formats[.heading], height: 24) }
 
   /// - Parameter texts: count of the first titles that are above text; the others are above numbers.
   mutating func header(_ titles: [String], texts: Int = 1, from column: Int = 0) throws(SpreadsheetError) {
     for (offset, title) in titles.enumerated() {
-      let format = offset < texts ? formats.tableHeader : formats.tableHeaderRight
+      let format = offset < texts ? formats[.tableHeader] : formats[.tableHeaderRight]
       try sheet.writeText(title, row: row, column: column + offset, format: format)
     }
     row += 1
   }
 
   mutating func fact(_ label: String, _ value: String) throws(SpreadsheetError) {
-    try sheet.writeText(label, row: row, column: 0, format: formats.label)
+    try sheet.writeText(label, row: row, column: 0, format: formats[.label])
     try sheet.mergeCells(
       CellRange(rows: row...row, columns: 1...SummaryPage.lastColumn), text: CellText.fitting(value),
-      format: formats.value)
+      format: formats[.value])
     row += 1
   }
 }

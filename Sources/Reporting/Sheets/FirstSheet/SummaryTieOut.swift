@@ -4,12 +4,12 @@ import Spreadsheet
 extension SummaryPage {
   mutating func writeTieOut(_ facts: TieOutFacts) throws(SpreadsheetError) {
     try heading("Tie-out with Apple's sales reports, \(facts.firstDay) to \(facts.lastDay)")
-    try line(facts.sentence, formats.value, height: nil)
+    try line(facts.sentence, formats[.value], height: nil)
     if !facts.isComplete {
-      try line("The tie-out is incomplete. Apple's reports often arrive late.", formats.value, height: nil)
-      for reason in facts.incompleteReasons { try line("•  \(reason)", formats.value, height: nil) }
+      try line("The tie-out is incomplete. Apple's reports often arrive late.", formats[.value], height: nil)
+      for reason in facts.incompleteReasons { try line("•  \(reason)", formats[.value], height: nil) }
     }
-    for note in facts.remarks { try line(note, formats.value, height: nil) }
+    for note in facts.remarks { try line(note, formats[.value], height: nil) }
     try gap()
   }
 
@@ -17,14 +17,14 @@ extension SummaryPage {
     try heading("Tie-out, the last \(facts.days.count) days")
     let top = row
     try header(["Day", "Apple's units", "Unexplained"])
-    try sheet.writeText("Review", row: row - 1, column: 3, format: formats.tableHeaderCentre)
+    try sheet.writeText("Review", row: row - 1, column: 3, format: formats[.tableHeaderCentre])
     let rows = row...row + facts.days.count - 1
     for day in facts.days {
       let figures = [day.apple, day.unexplained].map { $0.scaled() }.map { figure in
         LiveFigure(nil, Money.number(figure.units, digits: figure.digits), digits: min(figure.digits, 3))
       }
       try writeRow([.text(day.date)] + figures.map { .figure($0) })
-      if day.isAlarming { try sheet.writeText("◄", row: row - 1, column: 3, format: formats.balanced) }
+      if day.isAlarming { try sheet.writeText("◄", row: row - 1, column: 3, format: formats[.balanced]) }
     }
     func place(_ column: Int) -> SheetRange {
       SheetRange(sheet: sheet.name, range: CellRange(rows: rows, columns: column...column))

@@ -9,18 +9,18 @@ extension SummaryPage {
     let (order, action) = (2...3, 8...SummaryPage.lastColumn)
     try header(["Kind", "Severity", "Order", "", "Currency", "At stake", "Owner", "Due"], texts: 5)
     for (column, title) in [(6, "Owner"), (7, "Due")] {
-      try sheet.writeText(title, row: row - 1, column: column, format: formats.tableHeader)
+      try sheet.writeText(title, row: row - 1, column: column, format: formats[.tableHeader])
     }
-    try merge("Suggested action", action, row - 1, formats.tableHeader)
+    try merge("Suggested action", action, row - 1, formats[.tableHeader])
     for reported in findings {
       let finding = reported.finding
       try sheet.setRow(row, height: Self.height(of: finding.suggestedAction, charactersPerLine: 46))
-      try merge((finding.orderId ?? finding.subject.id).text, order, row, formats.shrinkingText)
+      try merge((finding.orderId ?? finding.subject.id).text, order, row, formats[.shrinkingText])
       for (column, text) in [
         (0, finding.kind.title), (1, finding.severity.rawValue), (4, finding.currency?.code ?? ""),
         (6, reported.owner ?? ""), (7, reported.due ?? ""),
       ] {
-        try sheet.writeText(CellText.fitting(text), row: row, column: column, format: formats.tableText)
+        try sheet.writeText(CellText.fitting(text), row: row, column: column, format: formats[.tableText])
       }
       if let atStake = finding.atStake {
         try sheet.writeNumber(
@@ -28,9 +28,9 @@ extension SummaryPage {
           format: formats.amount(digits: atStake.currency.digits))
       } else {
         try sheet.writeText(
-          finding.isAmountAtRiskUnknown ? "unknown" : "", row: row, column: 5, format: formats.tableTextRight)
+          finding.isAmountAtRiskUnknown ? "unknown" : "", row: row, column: 5, format: formats[.tableTextRight])
       }
-      try merge(finding.suggestedAction, action, row, formats.tableProse)
+      try merge(finding.suggestedAction, action, row, formats[.tableProse])
       row += 1
     }
     row += 1
@@ -46,7 +46,7 @@ extension SummaryPage {
   mutating func writeRefundRequests(_ facts: SummaryFacts) throws(SpreadsheetError) {
     guard let words = facts.refundRequests.words(in: options.timeZone, named: options.zoneName) else { return }
     try heading("Refund requests to answer")
-    try line(words, formats.label, height: nil)
+    try line(words, formats[.label], height: nil)
     row += 1
   }
 
@@ -63,7 +63,7 @@ extension SummaryPage {
   mutating func writeDecisions(_ facts: SummaryFacts) throws(SpreadsheetError) {
     guard facts.changes.since != nil else { return }
     try heading("Decided since the previous report")
-    try line(facts.decisions.words, formats.label, height: nil)
+    try line(facts.decisions.words, formats[.label], height: nil)
     row += 1
   }
 }
