@@ -4,66 +4,53 @@ import Reconciliation
 extension Period {
   /// The number of days of the period that have not ended at an as-of.
   package func missingDays(at asOf: Instant, in zone: TimeZone) -> Int {
-    guard asOf < end else { return 0 }
-    let calendar = Period.calendar(zone)
-    // At noon, which exists on every day in every zone.
-    let first = Period.day(max(since, Period.dayText(of: asOf, in: zone)), calendar)
-    guard let first, let last = Period.day(until, calendar) else { return 0 }
-    return (calendar.dateComponents([.day], from: first, to: last).day ?? 0) + 1
+    guard asOf < end, let first = CivilDate(max(since, Period.dayText(of: asOf, in: zone))),
+      let last = CivilDate(until)
+    else { return 0 }
+    return Int(last.daysSince1970 - first.daysSince1970) + 1
   }
 
   package static func dayBefore(_ asOf: Instant, in zone: TimeZone) -> Period {
-    let calendar = calendar(zone)
-    let today = Date(timeIntervalSince1970: Double(asOf.seconds))
-    let yesterday = calendar.date(byAdding: .day, value: -1, to: calendar.startOfDay(for: today)) ?? today
-    return Period(from: yesterday, to: yesterday, calendar: calendar)
+    let yesterday = zone.day(of: zone.start(of: zone.day(of: asOf)) - .seconds(1))
+    return Period(from: yesterday, to: yesterday, in: zone)
   }
 
   /// Parses the first and last day. Throws `PeriodError` unless they are calendar days in order.
   package init(since: String, until: String, in zone: TimeZone) throws(PeriodError) {
-    let calendar = Period.calendar(zone)
-    guard let first = Period.day(since, calendar) else { throw PeriodError(text: since) }
-    guard let last = Period.day(until, calendar) else { throw PeriodError(text: until) }
-    guard first <= last else { throw PeriodError(text: "\(since) to \(until)") }
-    self.init(from: first, to: last, calendar: calendar)
+    guard let first = zone.day(since) else { throw PeriodError(text: since) }
+    guard let last = zone.day(until) else { throw PeriodError(text: until) }
+    guard first.daysSince1970 <= last.daysSince1970 else { throw PeriodError(text: "\(since) to \(until)") }
+    self.init(from: first, to: last, in: zone)
   }
 
-  private init(from first: Date, to last: Date, calendar: Calendar) {
-    // A day may not begin at midnight where clocks change then.
-    let next = calendar.date(byAdding: .day, value: 1, to: calendar.startOfDay(for: last)) ?? last
+  private init(from first: CivilDate, to last: CivilDate, in zone: TimeZone) {
     self.init(
-      since: Period.text(first, calendar), until: Period.text(last, calendar),
-      start: Instant(seconds: Int64(calendar.startOfDay(for: first).timeIntervalSince1970)),
-      end: Instant(seconds: Int64(calendar.startOfDay(for: next).timeIntervalSince1970)))
+      since: first.text, until: last.text, start: zone.start(of: first),
+      end: zone.start(of: CivilDate(daysSince1970: last.daysSince1970 + 1)))
   }
 
-  package static func dayText(of instant: Instant, in zone: TimeZone) -> String {
-    text(Date(timeIntervalSince1970: Double(instant.seconds)), calendar(zone))
+  package static func dayText(of instant: Instant, in zone: TimeZone) -> String { zone.day(of: instant).text }
+}
+
+extension TimeZone {
+  package func day(of instant: Instant) -> CivilDate {
+    let offset = secondsFromGMT(for: Date(timeIntervalSince1970: Double(instant.seconds)))
+    return CivilDate(daysSince1970: CivilTime(seconds: instant.seconds + Int64(offset)).day)
   }
 
-  private static func calendar(_ zone: TimeZone) -> Calendar {
+  /// The first instant of a day, which may not be midnight where clocks change then.
+  package func start(of day: CivilDate) -> Instant {
     var calendar = Calendar(identifier: .gregorian)
-    calendar.timeZone = zone
-    return calendar
+    calendar.timeZone = self
+    // From noon, which exists on every day in every zone.
+    let parts = DateComponents(year: Int(day.year), month: Int(day.month), day: Int(day.day), hour: 12)
+    let noon = calendar.date(from: parts) ?? .distantPast
+    return Instant(seconds: Int64(calendar.startOfDay(for: noon).timeIntervalSince1970))
   }
 
-  private static func day(_ text: String, _ calendar: Calendar) -> Date? {
-    let parts = text.split(separator: "-", omittingEmptySubsequences: false)
-    guard text.utf8.count == 10, parts.count == 3, parts.allSatisfy({ $0.utf8.allSatisfy { (48...57).contains($0) } }),
-      let year = Int(parts[0]), let month = Int(parts[1]), let day = Int(parts[2]),
-      let date = calendar.date(from: DateComponents(year: year, month: month, day: day, hour: 12))
-    else { return nil }
-    // The calendar would take 2026-02-30 for 2 March.
-    return self.text(date, calendar) == text ? date : nil
-  }
-
-  private static func text(_ date: Date, _ calendar: Calendar) -> String {
-    let parts = calendar.dateComponents([.year, .month, .day], from: date)
-    func padded(_ number: Int?, _ width: Int) -> String {
-      let digits = String(number ?? 0)
-      return String(repeating: "0", count: max(0, width - digits.utf8.count)) + digits
-    }
-    return "\(padded(parts.year, 4))-\(padded(parts.month, 2))-\(padded(parts.day, 2))"
+  /// nil for other text than `2026-11-19`, and for days that do not exist.
+  fileprivate func day(_ text: String) -> CivilDate? {
+    CivilDate(text).flatMap { day(of: start(of: $0)) == $0 ? $0 : nil }
   }
 }
 

@@ -40,16 +40,20 @@ public struct CivilDate: Hashable {
 extension CivilDate {
   /// A day such as `2026-11-19`; nil for other text and for days that do not exist.
   public init?(_ text: String) {
-    let bytes = Array(text.utf8)
-    func number(_ places: Range<Int>) -> Int64? {
-      bytes[places].reduce(0) { sum, byte in sum.flatMap { (48...57).contains(byte) ? $0 * 10 + Int64(byte - 48) : nil }
+    self.init(Array(text.utf8), yearAt: 0, monthAt: 5, dayAt: 8, mark: UInt8(ascii: "-"))
+  }
+
+  /// A day in ten bytes, by the places of its parts; a mark is before each part but the first. nil for other bytes.
+  public init?(_ bytes: [UInt8], yearAt: Int, monthAt: Int, dayAt: Int, mark: UInt8) {
+    func number(_ place: Int, _ count: Int) -> Int64? {
+      guard place == 0 || bytes[place - 1] == mark else { return nil }
+      return bytes[place..<place + count].reduce(0) { sum, byte in
+        sum.flatMap { (48...57).contains(byte) ? $0 * 10 + Int64(byte - 48) : nil }
       }
     }
-    guard bytes.count == 10, bytes[4] == UInt8(ascii: "-"), bytes[7] == UInt8(ascii: "-"),
-      let year = number(0..<4), let month = number(5..<7).map({ UInt8($0) }),
-      let day = number(8..<10).map({ UInt8($0) })
+    guard bytes.count == 10, let year = number(yearAt, 4), let month = number(monthAt, 2), let day = number(dayAt, 2)
     else { return nil }
-    self.init(year: year, month: month, day: day)
+    self.init(year: year, month: UInt8(month), day: UInt8(day))
   }
 
   /// nil for a day that does not exist.

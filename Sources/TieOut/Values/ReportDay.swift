@@ -8,7 +8,7 @@ package struct ReportDay: Hashable, Comparable, Strideable, Sendable, CustomStri
 
   /// nil for a date that does not exist.
   package init?(year: Int, month: Int, day: Int) {
-    guard (1900...2199).contains(year), let month = UInt8(exactly: month), let day = UInt8(exactly: day),
+    guard Self.years.contains(Int64(year)), let month = UInt8(exactly: month), let day = UInt8(exactly: day),
       let date = CivilDate(year: Int64(year), month: month, day: day)
     else { return nil }
     number = Int(date.daysSince1970)
@@ -16,26 +16,15 @@ package struct ReportDay: Hashable, Comparable, Strideable, Sendable, CustomStri
 
   /// `2026-11-19`, or as in sales and finance files `11/19/2026`.
   package init?(utf8 bytes: some Collection<UInt8>) {
-    guard bytes.count == 10 else { return nil }
     let bytes = Array(bytes)
-    func number(_ range: Range<Int>) -> Int? {
-      var value = 0
-      for byte in bytes[range] {
-        guard (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) else { return nil }
-        value = value * 10 + Int(byte - UInt8(ascii: "0"))
-      }
-      return value
-    }
-    if bytes[2] == UInt8(ascii: "/"), bytes[5] == UInt8(ascii: "/") {
-      guard let month = number(0..<2), let day = number(3..<5), let year = number(6..<10) else { return nil }
-      self.init(year: year, month: month, day: day)
-    } else {
-      guard bytes[4] == UInt8(ascii: "-"), bytes[7] == UInt8(ascii: "-"), let year = number(0..<4),
-        let month = number(5..<7), let day = number(8..<10)
-      else { return nil }
-      self.init(year: year, month: month, day: day)
-    }
+    let date =
+      CivilDate(bytes, yearAt: 0, monthAt: 5, dayAt: 8, mark: UInt8(ascii: "-"))
+      ?? CivilDate(bytes, yearAt: 6, monthAt: 0, dayAt: 3, mark: UInt8(ascii: "/"))
+    guard let date, Self.years.contains(date.year) else { return nil }
+    number = Int(date.daysSince1970)
   }
+
+  private static let years: ClosedRange<Int64> = 1900...2199
 
   package init?(_ text: String) { self.init(utf8: Array(text.utf8)) }
 

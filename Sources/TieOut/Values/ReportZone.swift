@@ -1,30 +1,19 @@
 import Foundation
 import Reconciliation
+import Run
 
 /// The time zone of Apple's report days: Pacific time by worldwide agreement. Days may have 23 or 25 hours.
 package struct ReportZone: Sendable {
-  private let calendar: Calendar
+  private let zone: TimeZone
 
   package init?(_ name: String) {
     guard let zone = TimeZone(identifier: name) else { return nil }
-    var calendar = Calendar(identifier: .gregorian)
-    calendar.timeZone = zone
-    self.calendar = calendar
+    self.zone = zone
   }
 
-  package func start(of day: ReportDay) -> Instant {
-    let date = day.civil
-    // From noon, which every day has; midnight may be skipped when clocks change.
-    let parts = DateComponents(year: Int(date.year), month: Int(date.month), day: Int(date.day), hour: 12)
-    let noon = calendar.date(from: parts) ?? .distantPast
-    return Instant(seconds: Int64(calendar.startOfDay(for: noon).timeIntervalSince1970))
-  }
+  package func start(of day: ReportDay) -> Instant { zone.start(of: day.civil) }
 
-  package func day(of instant: Instant) -> ReportDay {
-    let parts = calendar.dateComponents(
-      [.year, .month, .day], from: Date(timeIntervalSince1970: Double(instant.seconds)))
-    return ReportDay(year: parts.year ?? 0, month: parts.month ?? 0, day: parts.day ?? 0) ?? ReportDay(number: 0)
-  }
+  package func day(of instant: Instant) -> ReportDay { ReportDay(number: Int(zone.day(of: instant).daysSince1970)) }
 }
 
 /// Consecutive days with the instants at which they begin, for fast look-ups.
