@@ -41,18 +41,6 @@ public struct Rules: Hashable, Sendable {
 
   public func bundleId(of order: Order) -> String { order.bundleId ?? bundleIds.first ?? "" }
 
-  /// The defect of an order's bundle ID, with the expected value; nil: none.
-  public func defect(ofBundleId bundleId: String?) -> String? {
-    switch bundleId {
-    case .none:
-      bundleIds.count == 1
-        ? nil : "bundle_id is NULL though \(bundleIds.count) apps are configured; set it to the app of the order"
-    case .some(let bundleId):
-      bundleIds.contains(bundleId)
-        ? nil : "bundle_id '\(bundleId)' belongs to no configured app; expected \(bundleIds.joined(separator: " or "))"
-    }
-  }
-
   public func isAppReview(at instant: Instant) -> Bool { reviewWindows.contains { $0.contains(instant) } }
 
   /// True if Apple's price equals the order's amount, within the tolerance.

@@ -246,7 +246,8 @@ struct RandomWorld: Sendable {
       status: OrderStatus.allCases.randomElement(using: &random) ?? .pending, createdAt: time(using: &random))
     order.transactionId = named
     order.bundleId = random.pick(nil, nil, ShopFixture.bundle, ShopFixture.bundle, second)
-    if apps.defect(ofBundleId: order.bundleId) != nil { return .bad(.broken(id, transactionId: named)) }
+    let isOfKnownApp = order.bundleId.map { apps.bundleIds.contains($0) } ?? (apps.bundleIds.count == 1)
+    if !isOfKnownApp { return .bad(.broken(id, transactionId: named)) }
     order.appAccountToken = random.pick(nil, "a", "b")
     order.verifiedAt = random.pick(nil, order.createdAt + .minutes(3))
     return .valid(order)

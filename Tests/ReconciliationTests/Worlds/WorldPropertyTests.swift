@@ -169,16 +169,6 @@ import Testing
     }
   }
 
-  @Test("An order without a bundle ID is valid with one configured app and defective with several")
-  func bundles() {
-    var rules = RandomWorld.rules
-    #expect(rules.defect(ofBundleId: nil) == nil && rules.defect(ofBundleId: ShopFixture.bundle) == nil)
-    #expect(rules.defect(ofBundleId: otherApp)?.contains("belongs to no configured app") == true)
-    rules.bundleIds.append("com.example.second")
-    #expect(rules.defect(ofBundleId: nil)?.contains("though 2 apps are configured") == true)
-    #expect(rules.defect(ofBundleId: "com.example.second") == nil)
-  }
-
   @Test("Totals and control totals equal figures computed by hand")
   func totals() {
     var scene = ShopFixture()
