@@ -1,3 +1,5 @@
+import Glibc
+
 /// A quoted SQL name with an optional schema (PostgreSQL documentation, 4.1.1).
 public struct PostgresIdentifier: Hashable, Sendable {
   public let sql: String
@@ -26,15 +28,16 @@ public enum PostgresLiteral {
 
   /// A constant of microseconds since 1970. Throws `.usage` outside the years 1 to 9999.
   public static func timestamp(_ microseconds: Int64) throws(PostgresError) -> String {
-    let (seconds, fraction) = floored(microseconds, by: 1_000_000)
-    let (days, secondOfDay) = floored(seconds, by: 86_400)
-    let (year, month, day) = civilDate(daysSince1970: days)
-    guard (1...9999).contains(year) else {
+    let (seconds, rest) = microseconds.quotientAndRemainder(dividingBy: 1_000_000)
+    let fraction = rest < 0 ? rest + 1_000_000 : rest
+    var instant = time_t(rest < 0 ? seconds - 1 : seconds)
+    var parts = unsafe tm()
+    guard unsafe gmtime_r(&instant, &parts) != nil, unsafe (1...9999).contains(parts.tm_year + 1_900) else {
       throw PostgresError(.usage, "a timestamp constant is limited to the years 1 to 9999")
     }
-    let date = "\(padded(year, 4))-\(padded(month, 2))-\(padded(day, 2))"
-    let time = "\(padded(secondOfDay / 3600, 2)):\(padded(secondOfDay / 60 % 60, 2)):\(padded(secondOfDay % 60, 2))"
-    return "TIMESTAMPTZ '\(date) \(time).\(padded(fraction, 6))+00'"
+    let date = unsafe "\(padded(parts.tm_year + 1_900, 4))-\(padded(parts.tm_mon + 1, 2))-\(padded(parts.tm_mday, 2))"
+    let time = unsafe "\(padded(parts.tm_hour, 2)):\(padded(parts.tm_min, 2)):\(padded(parts.tm_sec, 2))"
+    return "TIMESTAMPTZ '\(date) \(time).\(padded(Int32(fraction), 6))+00'"
   }
 }
 
@@ -53,22 +56,7 @@ private func doubling(_ quote: Character, in text: String) -> String {
   return String(result)
 }
 
-private func floored(_ value: Int64, by divisor: Int64) -> (quotient: Int64, remainder: Int64) {
-  let (quotient, remainder) = value.quotientAndRemainder(dividingBy: divisor)
-  return remainder < 0 ? (quotient - 1, remainder + divisor) : (quotient, remainder)
-}
-
-// Proleptic Gregorian date; years start on 1 March, so that the leap day is the last day.
-private func civilDate(daysSince1970 days: Int64) -> (year: Int64, month: Int64, day: Int64) {
-  let (era, dayOfEra) = floored(days + 719_468, by: 146_097)
-  let yearOfEra = (dayOfEra - dayOfEra / 1_460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
-  let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
-  let marchMonth = (5 * dayOfYear + 2) / 153
-  let month = marchMonth < 10 ? marchMonth + 3 : marchMonth - 9
-  return (yearOfEra + era * 400 + (month <= 2 ? 1 : 0), month, dayOfYear - (153 * marchMonth + 2) / 5 + 1)
-}
-
-private func padded(_ number: Int64, _ width: Int) -> String {
+private func padded(_ number: Int32, _ width: Int) -> String {
   let digits = String(number)
   return String(repeating: "0", count: max(0, width - digits.count)) + digits
 }

@@ -97,16 +97,13 @@ package struct ReportSender: Sendable {
 
   /// RFC 5322, 3.3, in UTC: `Fri, 20 Nov 2026 03:15:00 +0000`.
   static func mailDate(_ instant: Instant) -> String {
-    var calendar = Calendar(identifier: .gregorian)
-    calendar.timeZone = .gmt
-    let parts = calendar.dateComponents(
-      [.weekday, .day, .month, .year, .hour, .minute, .second],
-      from: Date(timeIntervalSince1970: Double(instant.seconds)))
-    let days = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"]
+    let day = CivilTime(seconds: instant.seconds).day
+    let date = CivilDate(daysSince1970: day)
+    // 1970-01-01 was a Thursday.
+    let weekday = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"][Int((day % 7 + 7) % 7)]
     let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
-    func two(_ number: Int?) -> String { (number ?? 0) < 10 ? "0\(number ?? 0)" : "\(number ?? 0)" }
-    return "\(days[((parts.weekday ?? 1) - 1) % 7]), \(parts.day ?? 1) \(months[((parts.month ?? 1) - 1) % 12]) "
-      + "\(parts.year ?? 1970) \(two(parts.hour)):\(two(parts.minute)):\(two(parts.second)) +0000"
+    let time = instant.text.drop { $0 != "T" }.dropFirst().dropLast()
+    return "\(weekday), \(date.day) \(months[Int(date.month) - 1]) \(date.year) \(time) +0000"
   }
 
   // MARK: - Programs
