@@ -14,11 +14,6 @@ extension OrderFacts {
   public var isAwaitingLookup: Bool { order.transactionId != nil && receipts.isEmpty && lookup == nil }
 
   /// The result of the first rule that applies. The last rule always does.
-  public func verdict(rules: Rules) -> Verdict {
-    var reasoning = Reasoning(isWanted: false)
-    return verdict(rules: rules, &reasoning)
-  }
-
   func verdict(rules: Rules, _ reasoning: inout Reasoning) -> Verdict {
     for rule in VerdictRule.allCases {
       var because = Because(isWanted: reasoning.isWanted)

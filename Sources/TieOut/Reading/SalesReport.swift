@@ -18,10 +18,6 @@ package struct SalesRow: Hashable, Sendable {
   /// For one unit, negative for refunds.
   package var customerPrice: Millionths
   package var isRenewal: Bool
-
-  package var kind: SalesRowKind { SalesRowKind(code: type, hasParent: !parent.isEmpty) }
-
-  package var proceeds: Millionths { units.times(developerProceeds) ?? .zero }
 }
 
 /// Reads SALES SUMMARY reports by column names.

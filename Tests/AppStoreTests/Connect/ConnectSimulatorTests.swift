@@ -95,7 +95,10 @@ struct ConnectSimulatorTests {
       try await force(simulator, #"{"isHeaderOnly":true}"#)
       #expect(try rows(await download(simulator)).isEmpty)
       try await force(simulator, #"{"type":"IZ9"}"#)
-      #expect(try rows(await download(simulator)).allSatisfy { $0.kind == .unknown })
+      #expect(
+        try rows(await download(simulator)).allSatisfy {
+          SalesRowKind(code: $0.type, hasParent: !$0.parent.isEmpty) == .unknown
+        })
       try await force(simulator, #"{"hasZeroUnits":true}"#)
       #expect(try rows(await download(simulator)).contains { $0.units == .zero })
       try await force(simulator, #"{"missingColumn":"Units"}"#)

@@ -128,7 +128,8 @@ import Testing
       for index in world.receipts.indices { world.receipts[index].state = .unanswered(.unreachable) }
       for orderId in world.lookups.keys { world.lookups[orderId] = .unanswered(.unreachable) }
       for facts in world.matchedFacts().orders.values {
-        guard case .unpaid(let reason, _) = facts.verdict(rules: world.rules) else { continue }
+        var reasoning = Reasoning(isWanted: false)
+        guard case .unpaid(let reason, _) = facts.verdict(rules: world.rules, &reasoning) else { continue }
         #expect(reason == .noEvidence || reason == .neverPaid)
         #expect(facts.order.transactionId == nil && facts.receipts.allSatisfy { $0.defect != nil })
       }
