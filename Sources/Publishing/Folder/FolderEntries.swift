@@ -69,8 +69,11 @@ final class OpenDirectory {
 
   func contains(_ name: Name) -> Bool { file_mode_at(descriptor, name.bytes) >= 0 }
 
-  /// Returns 0, also for a missing file, or `errno`.
-  func unlink(_ name: Name) -> Int32 { unlinkat(descriptor, name.bytes, 0) == 0 || errno == ENOENT ? 0 : errno }
+  /// Removes a file; a missing one is no failure.
+  func unlink(_ name: Name) throws(PublishingFailure) {
+    try PublishingFailure.check(
+      unlinkat(descriptor, name.bytes, 0) == 0 || errno == ENOENT, "\(path)/\(name.text)")
+  }
 
   /// Moves an entry unless the new name is taken. Returns 0 or `errno`.
   func move(_ name: Name, to other: OpenDirectory, as newName: Name) -> Int32 {
@@ -81,7 +84,7 @@ final class OpenDirectory {
     return renameat(descriptor, name.bytes, other.descriptor, newName.bytes) == 0 ? 0 : errno
   }
 
-  func synchronize() -> Int32 { fsync(descriptor) == 0 ? 0 : errno }
+  func synchronize() throws(PublishingFailure) { try PublishingFailure.check(fsync(descriptor) == 0, path) }
 }
 
 enum FileKind: Hashable {

@@ -23,15 +23,15 @@ struct FolderMerge {
       if contents != nil, name.text == ReportContents.sums { continue }
       try volume.step("take \(name.text) out of what was replaced")
       if contents?.owns(name, in: folder) == true || isIdenticalCopy(name, folder, place) {
-        try check(folder.unlink(name), "\(old)/\(name.text)")
+        try folder.unlink(name)
       } else if let place {
         kept.append(try move(name, from: folder, to: place))
       }
     }
-    if let place { try check(place.synchronize(), place.path) }
+    try place?.synchronize()
     let sums = OpenDirectory.Name(ReportContents.sums)
-    if try folder.names() == [sums] { try check(folder.unlink(sums), "\(old)/\(sums.text)") }
-    if try folder.names().isEmpty { try check(rmdir(old) == 0 ? 0 : errno, old) }
+    if try folder.names() == [sums] { try folder.unlink(sums) }
+    if try folder.names().isEmpty { try PublishingFailure.check(rmdir(old) == 0, old) }
     return kept
   }
 
@@ -52,10 +52,6 @@ struct FolderMerge {
       }
     }
     return KeptFile(was: name.text, now: name.text)
-  }
-
-  private func check(_ code: Int32, _ path: String) throws(PublishingFailure) {
-    if code != 0 { throw PublishingFailure(path: path, code: code) }
   }
 
   /// A free name beside a taken one: `orders.edited.csv`, then `orders.edited-2.csv`.

@@ -40,4 +40,9 @@ package struct PublishingFailure: RunEndingError, Hashable, CustomStringConverti
   }
 
   package var description: String { "cannot write \(path): \(problem)" }
+
+  /// Throws the problem in `errno` unless the system call has succeeded.
+  static func check(_ hasSucceeded: Bool, _ path: @autoclosure () -> String) throws(PublishingFailure) {
+    if !hasSucceeded { throw PublishingFailure(path: path(), code: errno) }
+  }
 }

@@ -52,7 +52,7 @@ package struct ReportContents {
   func owns(_ name: OpenDirectory.Name, in folder: OpenDirectory) -> Bool {
     guard let file = files.first(where: { $0.name == name.text }), let found = folder.sha256(name) else { return false }
     // `run.json` has no hash in `SHA256SUMS` and is recognised by its content.
-    if file.name == "run.json" { return Run(content(of: file.name) ?? []) != nil }
+    if file.name == "run.json" { return run != nil }
     return file.sha256 == found
   }
 
@@ -74,18 +74,15 @@ package struct ReportContents {
     var run_id: String
     var command: String?
     var trail: String?
-
-    init?(_ content: [UInt8]) {
-      guard let run = try? JSONDecoder().decode(Run.self, from: Data(content)) else { return nil }
-      self = run
-    }
   }
 
-  var runId: String? { content(of: "run.json").flatMap { Run($0)?.run_id } }
+  private var run: Run? { content(of: "run.json").flatMap { try? JSONDecoder().decode(Run.self, from: Data($0)) } }
 
-  var command: String? { content(of: "run.json").flatMap { Run($0)?.command } }
+  var runId: String? { run?.run_id }
 
-  var trail: String? { content(of: "run.json").flatMap { Run($0)?.trail } }
+  var command: String? { run?.command }
+
+  var trail: String? { run?.trail }
 
   var name: String { (directory as NSString).lastPathComponent }
 

@@ -49,9 +49,7 @@ package struct ReportFolder: Sendable {
     names = StagingNames(directory: parent, token: token)
     staging = names.staging
     lease = try StagingLease(path: names.lease, content: .here)
-    guard mkdir(staging, 0o750) == 0, chmod(staging, 0o750) == 0 else {
-      throw PublishingFailure(path: staging, code: errno)
-    }
+    try PublishingFailure.check(mkdir(staging, 0o750) == 0 && chmod(staging, 0o750) == 0, staging)
   }
 
   private init(
@@ -220,11 +218,10 @@ package struct ReportFolder: Sendable {
       directory: (absolute(directory) as NSString).deletingLastPathComponent, token: UUID().uuidString.lowercased())
     let lease = try StagingLease(path: names.lease, content: .here)
     defer { withExtendedLifetime(lease) { Leftovers(directory: names.directory).clear(names) } }
-    guard mkdir(names.staging, 0o750) == 0 else { throw PublishingFailure(path: names.staging, code: errno) }
+    try PublishingFailure.check(mkdir(names.staging, 0o750) == 0, names.staging)
     try write(content, to: names.staging + "/run.json")
-    guard rename(names.staging + "/run.json", directory + "/run.json") == 0 else {
-      throw PublishingFailure(path: directory + "/run.json", code: errno)
-    }
+    try PublishingFailure.check(
+      rename(names.staging + "/run.json", directory + "/run.json") == 0, directory + "/run.json")
   }
 
   private static func write(_ content: Data, to path: String) throws(PublishingFailure) {
@@ -232,7 +229,7 @@ package struct ReportFolder: Sendable {
     guard descriptor >= 0 else { throw PublishingFailure(path: path, code: errno) }
     defer { close(descriptor) }
     let result = content.withUnsafeBytes { file_write_durably(descriptor, $0.baseAddress, $0.count, 0o640) }
-    guard result == 0 else { throw PublishingFailure(path: path, code: errno) }
+    try PublishingFailure.check(result == 0, path)
   }
 
   package var digest: String? { ReportContents(directory: staging)?.digest }
@@ -266,19 +263,15 @@ package struct ReportFolder: Sendable {
     let report = ReportContents(directory: staging).map { Set($0.files.map(\.name)) }
     for name in try folder.names() {
       if let report, !report.contains(name.text) {
-        let code = folder.unlink(name)
-        if code != 0 { throw PublishingFailure(path: "\(staging)/\(name.text)", code: code) }
+        try folder.unlink(name)
         continue
       }
       let file = openat(folder.descriptor, name.bytes, O_RDONLY | O_NOFOLLOW | O_CLOEXEC)
       guard file >= 0 else { throw PublishingFailure(path: "\(staging)/\(name.text)", code: errno) }
       defer { close(file) }
-      guard fchmod(file, 0o640) == 0, fsync(file) == 0 else {
-        throw PublishingFailure(path: "\(staging)/\(name.text)", code: errno)
-      }
+      try PublishingFailure.check(fchmod(file, 0o640) == 0 && fsync(file) == 0, "\(staging)/\(name.text)")
     }
-    let code = folder.synchronize()
-    if code != 0 { throw PublishingFailure(path: staging, code: code) }
+    try folder.synchronize()
   }
 
   /// In one step if the volume can exchange directories, otherwise with a moment without a report.
@@ -286,7 +279,7 @@ package struct ReportFolder: Sendable {
     switch try TargetState(of: destination, asOf: asOf, known: known) {
     case .free:
       try volume.step("rename")
-      guard rename(staging, target) == 0 else { throw PublishingFailure(path: target, code: errno) }
+      try PublishingFailure.check(rename(staging, target) == 0, target)
       try synchronizeParent()
       // Moved aside by a run that was killed between two renames.
       return Published(path: target, kept: try FolderMerge(volume: volume).dissolve(names.old, into: target))
@@ -310,7 +303,7 @@ package struct ReportFolder: Sendable {
 
   private func moveAside(_ target: String) throws {
     try volume.step("move the old folder aside")
-    guard rename(target, names.old) == 0 else { throw PublishingFailure(path: target, code: errno) }
+    try PublishingFailure.check(rename(target, names.old) == 0, target)
     try synchronizeParent()
     try volume.step("rename into its place")
     guard rename(staging, target) == 0 else {
@@ -341,9 +334,7 @@ package struct ReportFolder: Sendable {
   }
 
   private func synchronizeParent() throws(PublishingFailure) {
-    guard directory_synchronize(names.directory) == 0 else {
-      throw PublishingFailure(path: names.directory, code: errno)
-    }
+    try PublishingFailure.check(directory_synchronize(names.directory) == 0, names.directory)
   }
 }
 

@@ -167,7 +167,7 @@ package struct ReportDirectory {
     defer { withExtendedLifetime(lease) { Leftovers(directory: names.directory).clear(names) } }
     // From here on files are removed by hash only, at whatever step the process ends.
     try names.writeMark(replacing: "")
-    guard rename(whole, names.old) == 0 else { throw PublishingFailure(path: whole, code: errno) }
+    try PublishingFailure.check(rename(whole, names.old) == 0, whole)
     logger.info("removed an old report folder", metadata: ["directory": "\(whole)"])
   }
 }

@@ -90,14 +90,12 @@ struct LatestLink {
   func moveLinkBack(to night: String?, temporary: String) throws(PublishingFailure) {
     guard try current() != nil else { return }
     if let night { return try set(night, temporary) }
-    guard unlink(path) == 0 else { throw PublishingFailure(path: path, code: errno) }
+    try PublishingFailure.check(unlink(path) == 0, path)
   }
 
   private func set(_ night: String, _ temporary: String) throws(PublishingFailure) {
     unlink(temporary)
-    guard symlink(night, temporary) == 0, rename(temporary, path) == 0 else {
-      throw PublishingFailure(path: path, code: errno)
-    }
-    guard directory_synchronize(directory) == 0 else { throw PublishingFailure(path: directory, code: errno) }
+    try PublishingFailure.check(symlink(night, temporary) == 0 && rename(temporary, path) == 0, path)
+    try PublishingFailure.check(directory_synchronize(directory) == 0, directory)
   }
 }

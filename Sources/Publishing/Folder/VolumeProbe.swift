@@ -35,9 +35,8 @@ package struct VolumeProbe {
     if code == 0 { return .exchanges }
     guard VolumeCalls.isUnsupported(code) else { throw PublishingFailure(path: directory, code: code) }
     let aside = folders[0].staging + "-aside"
-    guard rename(folders[0].staging, aside) == 0, rename(aside, folders[0].staging) == 0 else {
-      throw PublishingFailure(path: directory, code: errno)
-    }
+    try PublishingFailure.check(
+      rename(folders[0].staging, aside) == 0 && rename(aside, folders[0].staging) == 0, directory)
     return .renames(reason: String(cString: strerror(code)))
   }
 }
