@@ -55,6 +55,11 @@ extension Currency {
 /// The count in a table for people: a dash for zero.
 func shown(_ count: Int) -> String { count == 0 ? "–" : grouped(count) }
 
+/// A sentence about one thing or several; nil for none.
+func sentence(_ count: Int, one: String, several: (_ count: String) -> String) -> String? {
+  count == 0 ? nil : count == 1 ? one : several(grouped(count))
+}
+
 func openFindings(_ count: Int) -> String { "\(grouped(count)) open finding\(count == 1 ? "" : "s")" }
 
 package func grouped(_ number: Int) -> String { Money.grouped(String(number)) }

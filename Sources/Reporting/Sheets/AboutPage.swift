@@ -98,9 +98,7 @@ struct AboutPage {
 
   private mutating func entry(_ name: String, _ text: String) throws(SpreadsheetError) {
     try sheet.writeText(CellText.fitting(name), row: row, column: 0, format: formats[.tableText])
-    try sheet.mergeCells(
-      CellRange(rows: row...row, columns: 1...AboutPage.lastColumn), text: CellText.fitting(text),
-      format: formats[.tableProse])
+    try sheet.merge(text, 1...AboutPage.lastColumn, row: row, formats[.tableProse])
     if text.count > 150 { try sheet.setRow(row, height: 15 * (Double(text.count) / 150).rounded(.up)) }
     row += 1
   }
@@ -111,8 +109,7 @@ struct AboutPage {
 
   private mutating func line(_ text: String, _ format: CellFormat, height: Double) throws(SpreadsheetError) {
     try sheet.setRow(row, height: height)
-    try sheet.mergeCells(
-      CellRange(rows: row...row, columns: 0...AboutPage.lastColumn), text: CellText.fitting(text), format: format)
+    try sheet.merge(text, 0...AboutPage.lastColumn, row: row, format)
     row += 1
   }
 }

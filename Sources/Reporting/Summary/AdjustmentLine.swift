@@ -48,18 +48,13 @@ extension [Adjustment] {
 extension SummaryFacts {
   /// The sentences above the adjustments; nil without a changed order.
   var adjustmentsNote: String? {
-    var sentences: [String] = []
-    if !adjustments.isEmpty {
-      sentences.append(
-        "Facts that arrived after these days were reported. Published reports are not changed. The orders behind a line "
-          + "are on the sheet Changes of the first report that shows the adjustment.")
-    }
-    switch unreportedAdjustments {
-    case 0: break
-    case 1: sentences.append("1 more order is of a day that no night reported; see Changes.")
-    default:
-      sentences.append("\(grouped(unreportedAdjustments)) more orders are of days that no night reported; see Changes.")
-    }
+    let known =
+      "Facts that arrived after these days were reported. Published reports are not changed. The orders behind a line "
+      + "are on the sheet Changes of the first report that shows the adjustment."
+    let unreported = sentence(
+      unreportedAdjustments, one: "1 more order is of a day that no night reported; see Changes."
+    ) { "\($0) more orders are of days that no night reported; see Changes." }
+    let sentences = [adjustments.isEmpty ? nil : known, unreported].compactMap(\.self)
     return sentences.isEmpty ? nil : sentences.joined(separator: " ")
   }
 }

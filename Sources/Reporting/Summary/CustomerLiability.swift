@@ -29,18 +29,15 @@ package struct CustomerLiability: Sendable {
   }
 
   var note: String {
-    var sentences = ["Owed to customers: the amount at stake in open findings of these kinds."]
-    switch uncounted {
-    case 0: break
-    case 1: sentences.append("1 finding without an amount of its own is excluded.")
-    default: sentences.append("\(grouped(uncounted)) findings without an amount of their own are excluded.")
-    }
-    switch decided {
-    case 0: break
-    case 1: sentences.append("1 finding that a person accepted or closed is excluded.")
-    default: sentences.append("\(grouped(decided)) findings that a person accepted or closed are excluded.")
-    }
-    return sentences.joined(separator: " ")
+    [
+      "Owed to customers: the amount at stake in open findings of these kinds.",
+      sentence(uncounted, one: "1 finding without an amount of its own is excluded.") {
+        "\($0) findings without an amount of their own are excluded."
+      },
+      sentence(decided, one: "1 finding that a person accepted or closed is excluded.") {
+        "\($0) findings that a person accepted or closed are excluded."
+      },
+    ].compactMap(\.self).joined(separator: " ")
   }
 }
 

@@ -21,16 +21,12 @@ struct RollForwardTitles {
       return
     }
     let passing = facts.findings.passing
-    let between =
-      switch passing.findings {
-      case 0: ""
-      case 1: " 1 finding was opened and closed in between and is in no column: \(passing.words)."
-      case let count:
-        " \(grouped(count)) findings were opened and closed in between and are in no column: \(passing.words)."
-      }
+    let between = sentence(
+      passing.findings, one: " 1 finding was opened and closed in between and is in no column: \(passing.words)."
+    ) { " \($0) findings were opened and closed in between and are in no column: \(passing.words)." }
     let doubt = facts.changes.isSinceCompleteNight ? "" : ", which was not complete; no night before it was"
     var clock = LocalClock(timeZone: options.timeZone)
-    compared = "Compared with the night made for \(clock.text(since)) (\(options.zoneName))\(doubt).\(between)"
+    compared = "Compared with the night made for \(clock.text(since)) (\(options.zoneName))\(doubt).\(between ?? "")"
   }
 
   private static func isMonth(_ facts: SummaryFacts) -> Bool {

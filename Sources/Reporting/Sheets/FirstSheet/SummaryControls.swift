@@ -30,8 +30,7 @@ extension SummaryPage {
         "IF(ISNUMBER(\(difference)),IF(\(difference)=0,\"balanced\",\"NOT BALANCED\"),\"NOT BALANCED\")",
         result: isBalanced ? "balanced" : "NOT BALANCED", row: row, column: 4, format: formats[.balanced])
       if let note = control.note {
-        try sheet.mergeCells(
-          CellRange(rows: row...row, columns: 5...SummaryPage.lastColumn), text: note, format: formats[.label])
+        try sheet.merge(note, 5...SummaryPage.lastColumn, row: row, formats[.label])
       }
       row += 1
     }

@@ -5,8 +5,7 @@ extension SummaryPage {
     try heading("Sheets of this workbook")
     try header(["Sheet", "Rows"])
     row -= 1
-    try sheet.mergeCells(
-      CellRange(rows: row...row, columns: 2...SummaryPage.lastColumn), text: "Content", format: formats[.tableHeader])
+    try sheet.merge("Content", 2...SummaryPage.lastColumn, row: row, formats[.tableHeader])
     row += 1
     for data in sheets {
       for (position, part) in data.parts.enumerated() {
@@ -14,10 +13,8 @@ extension SummaryPage {
           to: CellReference(row: 0, column: 0), on: part.name, text: part.name.description, row: row, column: 0,
           format: formats[.link])
         try sheet.writeInteger(part.rows, row: row, column: 1, format: formats[.tableCount])
-        try sheet.mergeCells(
-          CellRange(rows: row...row, columns: 2...SummaryPage.lastColumn),
-          text: position == 0 ? note(on: data) : "Continues \(data.parts[position - 1].name).",
-          format: formats[.tableText])
+        let content = position == 0 ? note(on: data) : "Continues \(data.parts[position - 1].name)."
+        try sheet.merge(content, 2...SummaryPage.lastColumn, row: row, formats[.tableText])
         row += 1
       }
     }
@@ -46,9 +43,7 @@ extension SummaryPage {
     for label in SignOff.labels {
       try sheet.setRow(row, height: 24)
       try sheet.writeText(label, row: row, column: 0, format: formats[.label])
-      try sheet.mergeCells(
-        CellRange(rows: row...row, columns: 1...6), text: "",
-        format: label == SignOff.date ? formats[.signatureDate] : formats[.signature])
+      try sheet.merge("", 1...6, row: row, formats[label == SignOff.date ? .signatureDate : .signature])
       row += 1
     }
     row += 1

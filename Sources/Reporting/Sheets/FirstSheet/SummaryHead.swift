@@ -42,14 +42,13 @@ extension SummaryPage {
     try sheet.setRow(tileRow + 1, height: 32)
     var column = 0
     for (position, tile) in tiles.enumerated() {
-      let format = tile.isBad ? formats[.tileBad] : formats[.tile]
+      let format = formats[tile.isBad ? .tileBad : .tile]
       let columns = position == 0 ? 0...0 : column...column + 1
       if columns.count == 1 {
         try sheet.writeText(tile.label, row: tileRow, column: column, format: formats[.tileLabel])
       } else {
-        try sheet.mergeCells(
-          CellRange(rows: tileRow...tileRow, columns: columns), text: tile.label, format: formats[.tileLabel])
-        try sheet.mergeCells(CellRange(rows: tileRow + 1...tileRow + 1, columns: columns), text: "", format: format)
+        try sheet.merge(tile.label, columns, row: tileRow, formats[.tileLabel])
+        try sheet.merge("", columns, row: tileRow + 1, format)
       }
       try sheet.writeInteger(tile.count, row: tileRow + 1, column: column, format: format)
       column += columns.count
@@ -88,7 +87,7 @@ extension SummaryPage {
     try sheet.writeText("As of", row: row, column: 0, format: formats[.label])
     var clock = LocalClock(timeZone: options.timeZone)
     let local = clock.localSeconds(options.asOf)
-    try sheet.mergeCells(CellRange(rows: row...row, columns: 1...2), text: "", format: formats[.instant])
+    try sheet.merge("", 1...2, row: row, formats[.instant])
     do {
       try sheet.writeDateTime(localSecondsSince1970: local, row: row, column: 1, format: formats[.instant])
     } catch {

@@ -48,9 +48,9 @@ extension SummaryPage {
       try sheet.writeText(label, row: row, column: 0, format: formats[.label])
       try sheet.writeInteger(
         totals.ordersByDisposition[disposition.index], row: row, column: 1, format: formats[.tableCount])
-      try sheet.mergeCells(
-        CellRange(rows: row...row, columns: 2...SummaryPage.lastColumn),
-        text: totals.amountByDisposition[disposition.index].words.joined(separator: " · "), format: formats[.label])
+      try sheet.merge(
+        totals.amountByDisposition[disposition.index].words.joined(separator: " · "), 2...SummaryPage.lastColumn,
+        row: row, formats[.label])
       row += 1
     }
     row += 1

@@ -156,8 +156,7 @@ extension SummaryPage {
   /// - Parameter height: the height of the row in points; nil: that of the text.
   mutating func line(_ text: String, _ format: CellFormat, height: Double?) throws(SpreadsheetError) {
     try sheet.setRow(row, height: height ?? Self.height(of: text, charactersPerLine: 190))
-    try sheet.mergeCells(
-      CellRange(rows: row...row, columns: 0...SummaryPage.lastColumn), text: CellText.fitting(text), format: format)
+    try sheet.merge(text, 0...SummaryPage.lastColumn, row: row, format)
     row += 1
   }
 
@@ -184,9 +183,16 @@ extension SummaryPage {
 
   mutating func fact(_ label: String, _ value: String) throws(SpreadsheetError) {
     try sheet.writeText(label, row: row, column: 0, format: formats[.label])
-    try sheet.mergeCells(
-      CellRange(rows: row...row, columns: 1...SummaryPage.lastColumn), text: CellText.fitting(value),
-      format: formats[.value])
+    try sheet.merge(value, 1...SummaryPage.lastColumn, row: row, formats[.value])
     row += 1
+  }
+}
+
+extension Sheet {
+  /// Merges cells of a row, and shortens a text that is too long for a cell.
+  func merge(
+    _ text: String, _ columns: ClosedRange<Int>, row: Int, _ format: CellFormat
+  ) throws(SpreadsheetError) {
+    try mergeCells(CellRange(rows: row...row, columns: columns), text: CellText.fitting(text), format: format)
   }
 }

@@ -11,11 +11,11 @@ extension SummaryPage {
     for (column, title) in [(6, "Owner"), (7, "Due")] {
       try sheet.writeText(title, row: row - 1, column: column, format: formats[.tableHeader])
     }
-    try merge("Suggested action", action, row - 1, formats[.tableHeader])
+    try sheet.merge("Suggested action", action, row: row - 1, formats[.tableHeader])
     for reported in findings {
       let finding = reported.finding
       try sheet.setRow(row, height: Self.height(of: finding.suggestedAction, charactersPerLine: 46))
-      try merge((finding.orderId ?? finding.subject.id).text, order, row, formats[.shrinkingText])
+      try sheet.merge((finding.orderId ?? finding.subject.id).text, order, row: row, formats[.shrinkingText])
       for (column, text) in [
         (0, finding.kind.title), (1, finding.severity.rawValue), (4, finding.currency?.code ?? ""),
         (6, reported.owner ?? ""), (7, reported.due ?? ""),
@@ -30,17 +30,10 @@ extension SummaryPage {
         try sheet.writeText(
           finding.isAmountAtRiskUnknown ? "unknown" : "", row: row, column: 5, format: formats[.tableTextRight])
       }
-      try merge(finding.suggestedAction, action, row, formats[.tableProse])
+      try sheet.merge(finding.suggestedAction, action, row: row, formats[.tableProse])
       row += 1
     }
     row += 1
-  }
-
-  private func merge(
-    _ text: String, _ columns: ClosedRange<Int>, _ row: Int, _ format: CellFormat
-  ) throws(SpreadsheetError) {
-    try sheet.mergeCells(
-      CellRange(rows: row...row, columns: columns), text: CellText.fitting(text), format: format)
   }
 
   mutating func writeRefundRequests(_ facts: SummaryFacts) throws(SpreadsheetError) {
