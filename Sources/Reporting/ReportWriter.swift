@@ -154,7 +154,7 @@ package struct ReportWriter: ~Copyable {
   /// Adds the sums of a user, in order of user and currency, if `finish` gets totals without users.
   package mutating func write(user key: Totals.UserKey, _ sums: Totals.Line) throws(ReportError) {
     written.add(user: options.pseudonyms?.pseudonym(of: key.userId) ?? key.userId.text, key.currency, sums)
-    try add(UserLine(key, sums))
+    try add(UserLine(key: key, sums: sums))
   }
 
   private mutating func add<Row: TableRow>(_ row: Row) throws(ReportError) {
@@ -240,7 +240,7 @@ package struct ReportWriter: ~Copyable {
         < ($1.app ?? "", $1.key.productId, $1.key.country?.letters ?? 0, $1.key.currency)
     }
     for (app, key, sums) in products {
-      try add(ProductLine(key, app: app, sums))
+      try add(ProductLine(key: key, app: app, sums: sums))
       written.add(
         product: [key.productId.text, key.country?.code].compactMap(\.self).joined(separator: " · "), key.currency, sums
       )
@@ -250,7 +250,7 @@ package struct ReportWriter: ~Copyable {
         < ($1.key.currency, $1.key.minorUnits, $1.key.productId, $1.app ?? "")
     }
     for (app, key, sums) in pricePoints {
-      try add(PricePointLine(key, app: app, sums))
+      try add(PricePointLine(key: key, app: app, sums: sums))
       written.amounts[key.currency, default: 0] += Int128(key.minorUnits) * Int128(sums.orders)
     }
   }

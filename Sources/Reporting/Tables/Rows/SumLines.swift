@@ -1,13 +1,34 @@
 import Reconciliation
 
-struct UserLine: TableRow {
-  let key: Totals.UserKey
-  let sums: DispositionSums
+/// A row with the count and the amount of orders, and the amount by disposition.
+protocol SumRow: TableRow {
+  var sums: Totals.Line { get }
+  var currency: Currency { get }
+}
 
-  init(_ key: Totals.UserKey, _ line: Totals.Line) {
-    self.key = key
-    sums = DispositionSums(line, digits: key.currency.digits)
+extension SumRow {
+  static var sumColumns: [Column<Self>] {
+    [
+      Column("orders", .tally, 10, "Number of orders.") { .count(Int64($0.sums.orders)) },
+      Column("ordered", .amount, 14, "Sum of the orders' amounts: the sum of the columns that follow.") {
+        .decimal($0.sums.ordered, digits: $0.currency.digits)
+      },
+    ]
+      + Disposition.inMoneyTotals.map { disposition in
+        Column(
+          disposition.rawValue, .share, disposition.rawValue.widthAsHeader, "Amounts of orders \(disposition.clause)."
+        ) {
+          .decimal($0.sums.sum(of: disposition), digits: $0.currency.digits)
+        }
+      }
   }
+}
+
+struct UserLine: SumRow {
+  let key: Totals.UserKey
+  let sums: Totals.Line
+
+  var currency: Currency { key.currency }
 
   static let table = ReportTable.users
 
@@ -20,19 +41,16 @@ struct UserLine: TableRow {
   static let columns: [Column<UserLine>] =
     [
       Column("user_id", .user, 21, "The shop's id of the user.") { .id($0.key.userId) },
-      Column("currency", .currency, 10, "ISO 4217 code.") { .text($0.key.currency.code) },
-    ] + DispositionSums.columns { $0.sums }
+      Column("currency", .currency, 10, "ISO 4217 code.") { .text($0.currency.code) },
+    ] + sumColumns
 }
 
-struct PricePointLine: TableRow {
+struct PricePointLine: SumRow {
   let key: Totals.PricePoint
   let app: String?
-  let sums: DispositionSums
+  let sums: Totals.Line
 
-  init(_ key: Totals.PricePoint, app: String?, _ line: Totals.Line) {
-    (self.key, self.app) = (key, app)
-    sums = DispositionSums(line, digits: key.currency.digits)
-  }
+  var currency: Currency { key.currency }
 
   static let table = ReportTable.amounts
 
@@ -46,23 +64,20 @@ struct PricePointLine: TableRow {
 
   static let columns: [Column<PricePointLine>] =
     [
-      Column("currency", .currency, 10, "ISO 4217 code.") { .text($0.key.currency.code) },
+      Column("currency", .currency, 10, "ISO 4217 code.") { .text($0.currency.code) },
       Column("amount", .price, 14, "The price point: amount of one order as the shop recorded it.") {
         .decimal(Int128($0.key.minorUnits), digits: $0.key.currency.digits)
       },
       Column("product_id", .id, 24, "App Store product identifier.") { .id($0.key.productId) },
-    ] + DispositionSums.columns { $0.sums } + [.app { $0.app }]
+    ] + sumColumns + [.app { $0.app }]
 }
 
-struct ProductLine: TableRow {
-  let app: String?
+struct ProductLine: SumRow {
   let key: Totals.ProductKey
-  let sums: DispositionSums
+  let app: String?
+  let sums: Totals.Line
 
-  init(_ key: Totals.ProductKey, app: String?, _ line: Totals.Line) {
-    (self.key, self.app) = (key, app)
-    sums = DispositionSums(line, digits: key.currency.digits)
-  }
+  var currency: Currency { key.currency }
 
   static let table = ReportTable.products
 
@@ -79,38 +94,8 @@ struct ProductLine: TableRow {
       .app { $0.app },
       Column("product_id", .id, 24, "App Store product identifier.") { .id($0.key.productId) },
       .country { $0.key.country },
-      Column("currency", .currency, 10, "ISO 4217 code.") { .text($0.key.currency.code) },
-    ] + DispositionSums.columns { $0.sums }
-}
-
-/// Count and amount of orders, and the amount by disposition.
-struct DispositionSums: Sendable {
-  let orders: Int64
-  let ordered: Int128
-  private let line: Totals.Line
-  let digits: UInt8
-
-  init(_ line: Totals.Line, digits: UInt8) {
-    orders = Int64(line.orders)
-    ordered = line.ordered
-    (self.line, self.digits) = (line, digits)
-  }
-
-  static func columns<Row>(_ sums: @escaping @Sendable (Row) -> DispositionSums) -> [Column<Row>] {
-    [
-      Column("orders", .tally, 10, "Number of orders.") { .count(sums($0).orders) },
-      Column("ordered", .amount, 14, "Sum of the orders' amounts: the sum of the columns that follow.") {
-        .decimal(sums($0).ordered, digits: sums($0).digits)
-      },
-    ]
-      + Disposition.inMoneyTotals.map { disposition in
-        Column(
-          disposition.rawValue, .share, disposition.rawValue.widthAsHeader, "Amounts of orders \(disposition.clause)."
-        ) {
-          .decimal(sums($0).line.sum(of: disposition), digits: sums($0).digits)
-        }
-      }
-  }
+      Column("currency", .currency, 10, "ISO 4217 code.") { .text($0.currency.code) },
+    ] + sumColumns
 }
 
 extension Disposition {
