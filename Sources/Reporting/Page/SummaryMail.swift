@@ -20,7 +20,7 @@ package struct SummaryMail {
 
   /// The subject in ASCII.
   package var subject: String {
-    "Night audit \(summary.period.until): \(summary.state.isFinal ? "complete" : summary.state.heading), "
+    "Night audit \(summary.period.until): \(summary.state.label), "
       + "\(openFindings(summary.findings.closing)), \(critical) critical"
   }
 
@@ -30,10 +30,6 @@ package struct SummaryMail {
     let period = summary.period
     let days = period.since == period.until ? period.until : "\(period.since) to \(period.until)"
     return "App Store night audit \(days) (\(period.timeZone))"
-  }
-
-  private var state: String {
-    "\(summary.state.heading): \(summary.state.text)"
   }
 
   private var critical: Int {
@@ -167,7 +163,8 @@ package struct SummaryMail {
 
   package var body: MailBody {
     MailBody(
-      title: title, tone: summary.state.isFinal ? .good : .warning, state: state, reasons: summary.incompleteReasons,
+      title: title, tone: summary.state.isFinal ? .good : .warning, state: summary.state.line,
+      reasons: summary.incompleteReasons,
       sections: sections, link: link, closing: closing)
   }
 }

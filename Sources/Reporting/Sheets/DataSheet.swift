@@ -116,20 +116,16 @@ struct DataSheet {
 
   func position(of column: String) -> Int? { columns.firstIndex { $0.name == column } }
 
-  func cells(of column: String) -> [SheetRange] {
-    guard let position = position(of: column) else { return [] }
-    return parts.filter { $0.rows > 0 }.map { part in
+  func cells(of column: String) -> [SheetRange] { position(of: column).map { cells(at: $0) } ?? [] }
+
+  private func cells(at position: Int) -> [SheetRange] {
+    parts.filter { $0.rows > 0 }.map { part in
       SheetRange(sheet: part.name, range: CellRange(rows: 1...part.rows, columns: position...position))
     }
   }
 
   func sums(_ position: Int, _ currencyColumn: Int, _ code: CellReference) -> [Formula] {
-    parts.filter { $0.rows > 0 }.map { part in
-      let codes = SheetRange(
-        sheet: part.name, range: CellRange(rows: 1...part.rows, columns: currencyColumn...currencyColumn))
-      let cells = SheetRange(sheet: part.name, range: CellRange(rows: 1...part.rows, columns: position...position))
-      return "SUMIF(\(codes),\(code),\(cells))"
-    }
+    zip(cells(at: currencyColumn), cells(at: position)).map { codes, cells in "SUMIF(\(codes),\(code),\(cells))" }
   }
 
   // MARK: - Cells

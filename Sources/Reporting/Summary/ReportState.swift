@@ -9,10 +9,14 @@ struct ReportState {
 
   var isFinal: Bool { isComplete && missingDays == 0 }
 
+  var label: String { isFinal ? "complete" : heading }
+
   var heading: String {
     if !isComplete { return "INCOMPLETE" }
     return missingDays == 0 ? "COMPLETE" : "PERIOD NOT ENDED"
   }
+
+  var line: String { "\(heading): \(text)" }
 
   var text: String {
     let answered = "Every check that was due was answered."
@@ -34,13 +38,13 @@ extension SummaryFacts {
   package var stateLine: String {
     switch (isComplete, missingDays) {
     case (true, 0): "Complete."
-    case (true, _): "\(state.heading): \(state.text)"
+    case (true, _): state.line
     case (false, 0): "INCOMPLETE:"
     case (false, _): "INCOMPLETE: \(state.text)"
     }
   }
 
-  package var stateLabel: String { state.isFinal ? "complete" : state.heading }
+  package var stateLabel: String { state.label }
 }
 
 extension SummaryDocument {

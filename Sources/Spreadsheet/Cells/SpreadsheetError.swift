@@ -33,10 +33,10 @@ package struct SpreadsheetError: Error, Equatable, Sendable, CustomStringConvert
 
   package let code: Code
   package let operation: String
-  package let sheet: String?
+  package private(set) var sheet: String?
   /// The zero-based row, if the error concerns a cell.
-  package let row: Int?
-  package let column: Int?
+  package private(set) var row: Int?
+  package private(set) var column: Int?
   /// The library's `lxw_error`, if the library refused.
   package let libraryCode: UInt32?
   package let systemError: Int32?
@@ -50,6 +50,12 @@ package struct SpreadsheetError: Error, Equatable, Sendable, CustomStringConvert
     (self.sheet, self.row, self.column) = (sheet, row, column)
     self.libraryCode = libraryCode?.rawValue
     self.systemError = systemError
+  }
+
+  func at(_ sheet: SheetName, row: Int?, column: Int?) -> SpreadsheetError {
+    var error = self
+    (error.sheet, error.row, error.column) = (sheet.description, row, column)
+    return error
   }
 
   package var description: String {

@@ -159,18 +159,7 @@ extension Sheet {
     do {
       return try body()
     } catch {
-      throw SpreadsheetError(error, sheet: name, row: row, column: column)
+      throw error.at(name, row: row, column: column)
     }
-  }
-}
-
-extension SpreadsheetError {
-  fileprivate init(_ error: SpreadsheetError, sheet: SheetName, row: Int?, column: Int?) {
-    code = error.code
-    operation = error.operation
-    self.sheet = sheet.description
-    (self.row, self.column) = (row, column)
-    libraryCode = error.libraryCode
-    systemError = error.systemError
   }
 }

@@ -26,7 +26,7 @@ package enum FinanceReport {
 
   /// The kind of report that begins with this line.
   package static func kind(ofFirstLine line: String) -> ReportKind? {
-    let names = line.split(separator: "\t").map { ReportHeader.canonical($0.trimmed) }
+    let names = ReportHeader.names(in: line)
     if names.first == "vendor name" { return .detail }
     return Set(names).isSuperset(of: ["start date", "end date", "vendor identifier"]) ? .financial : nil
   }

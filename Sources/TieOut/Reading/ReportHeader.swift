@@ -36,6 +36,9 @@ struct ReportHeader {
   func optional(_ name: String) -> Int? { positions[Self.canonical(name)] }
 
   static func canonical(_ name: String) -> String { name.lowercased() }
+
+  /// The names in a first line.
+  static func names(in line: String) -> [String] { line.split(separator: "\t").map { canonical($0.trimmed) } }
 }
 
 extension ReportFields {

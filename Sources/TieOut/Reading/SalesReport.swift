@@ -60,8 +60,7 @@ package enum SalesReport {
   }
 
   package static func isHeader(_ line: String) -> Bool {
-    let names = Set(line.split(separator: "\t").map { ReportHeader.canonical($0.trimmed) })
-    return names.isSuperset(of: ["sku", "units", "product type identifier", "begin date"])
+    Set(ReportHeader.names(in: line)).isSuperset(of: ["sku", "units", "product type identifier", "begin date"])
   }
 
   private struct Columns {

@@ -5,9 +5,7 @@ extension SummaryPage {
   mutating func writeTitle(_ facts: SummaryFacts) throws(SpreadsheetError) {
     try line("App Store night audit \(options.period.days)", formats[.title], height: 34)
     try line(options.apps.joined(separator: " · "), formats[.subtitle], height: 20)
-    try line(
-      "\(facts.state.heading): \(facts.state.text)", facts.state.isFinal ? formats[.complete] : formats[.incomplete],
-      height: 26)
+    try line(facts.state.line, formats[facts.state.isFinal ? .complete : .incomplete], height: 26)
     bannerRow = row
     row += 1
     for reason in facts.incompleteReasons { try line("•  \(reason)", formats[.value], height: nil) }
