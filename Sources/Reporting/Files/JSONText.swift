@@ -10,8 +10,6 @@ struct JSONText {
   private(set) var bytes: [UInt8] = []
   private var isFirst = true
 
-  private static let digits = Array("0123456789abcdef".utf8)
-
   mutating func removeAll() { bytes.removeAll(keepingCapacity: true) }
 
   mutating func append(_ text: String) { bytes += text.utf8 }
@@ -78,9 +76,7 @@ struct JSONText {
       case 0x0A: append("\\n")
       case 0x0C: append("\\f")
       case 0x0D: append("\\r")
-      case ..<0x20:
-        append("\\u00")
-        bytes += [JSONText.digits[Int(byte >> 4)], JSONText.digits[Int(byte & 15)]]
+      case ..<0x20: append("\\u00\(hexadecimal([byte]))")
       default: bytes.append(byte)
       }
     }
