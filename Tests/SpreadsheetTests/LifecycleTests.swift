@@ -55,7 +55,7 @@ struct LifecycleTests {
         { try sheet.freezePanes(aboveRow: 1) }, { try sheet.setAutofilter(range) },
         { try sheet.mergeCells(range, text: "x", format: format) }, { try sheet.setTabColour(Colour(0)) },
         { try sheet.hideGridlines() }, { try sheet.activate() }, { try sheet.setUpPrinting(PrintSetup()) },
-        { try sheet.protect(allowing: []) }, { try sheet.addChoice(of: ["a"], in: range) },
+        { try sheet.protect() }, { try sheet.addChoice(of: ["a"], in: range) },
         { try sheet.addConditionalFormat(.text(equals: "x", format), in: range) },
         {
           try sheet.addTable(

@@ -23,11 +23,9 @@ struct SheetFeatureTests {
       try sheet.setTabColour(Colour(0x00AA77))
       try sheet.hideGridlines()
       try sheet.activate()
-      try sheet.protect(allowing: [.filter, .selectLockedCells])
+      try sheet.protect(isSortable: true)
       try sheet.setUpPrinting(
         PrintSetup {
-          $0.isLandscape = true
-          $0.pagesWide = 1
           $0.repeatedRows = 0...0
           $0.area = Self.all
           $0.header = "&CNight audit"
@@ -40,7 +38,9 @@ struct SheetFeatureTests {
     #expect(sheet.merged == ["A1:B1"] && sheet.raw["A1"] == "Title & _x0041_")
     #expect(sheet.cells["C2"]?.format == "#,##0.00" && sheet.freeze == "C2" && sheet.filter == "A1:C10")
     #expect(sheet.tab == "FF00AA77" && !sheet.gridlines)
-    #expect(sheet.isProtected && sheet.permissions == ["autoFilter", "selectLockedCells"])
+    #expect(
+      sheet.isProtected
+        && sheet.permissions == ["autoFilter", "formatColumns", "selectLockedCells", "sort"])
     #expect(sheet.landscape && sheet.pagesWide == 1 && sheet.pagesHigh == 0 && sheet.paper == 9)
     #expect(sheet.titleRows == "1:1" && sheet.printArea == "$A$1:$C$10")
     #expect(sheet.header == "Night audit" && sheet.footer == "Page &P of &N")

@@ -35,13 +35,8 @@ struct AboutPage {
       row += 1
     }
     try sheet.setUpPrinting(
-      PrintSetup {
-        $0.isLandscape = true
-        $0.pagesWide = 1
-        $0.header = "&L&A&R&F"
-        $0.footer = "&LCustomer amounts as recorded, not proceeds&RPage &P of &N"
-      })
-    try sheet.protect(allowing: [.selectLockedCells, .selectUnlockedCells, .formatColumns, .formatRows])
+      PrintSetup { $0.footer = "&LCustomer amounts as recorded, not proceeds&RPage &P of &N" })
+    try sheet.protect()
   }
 
   private mutating func writeSettings(_ facts: SummaryFacts) throws(SpreadsheetError) {

@@ -14,7 +14,7 @@ extension DataSheet {
     for (position, column) in columns.enumerated() {
       try sheet.addNote(note(on: column), row: 0, column: position)
     }
-    try sheet.protect(allowing: [.selectLockedCells, .selectUnlockedCells, .formatColumns, .formatRows, .sort, .filter])
+    try sheet.protect(isSortable: true)
   }
 
   private func note(on column: ColumnHead) -> String {
@@ -84,12 +84,10 @@ extension DataSheet {
     let area = shape.printedColumns.map { CellRange(rows: 0...max(1, lastRow), columns: 0...$0 - 1) }
     try sheet.setUpPrinting(
       PrintSetup {
-        $0.isLandscape = true
         $0.pagesWide = shape.pagesWide
         $0.area = area
         $0.repeatedRows = 0...0
         if shape.pagesWide > 1 { $0.repeatedColumns = 0...shape.frozenColumns - 1 }
-        $0.header = "&L&A&R&F"
         $0.footer = shape.pageNote
       })
   }

@@ -55,6 +55,18 @@ extension Sheet {
       operation, row, column)
   }
 
+  /// Protects the sheet without a password, against accidental changes. Unlocked cells, widths and heights can be
+  /// changed, and all cells selected.
+  ///
+  /// - Parameter isSortable: true for filters, and for sorting, which Excel does only if all cells are unlocked.
+  package func protect(isSortable: Bool = false) throws(SpreadsheetError) {
+    try ensureOpen("protect sheet")
+    var options = lxw_protection()
+    (options.format_columns, options.format_rows) = (1, 1)
+    if isSortable { (options.sort, options.autofilter) = (1, 1) }
+    unsafe worksheet_protect(worksheet, nil, &options)
+  }
+
   package func setTabColour(_ colour: Colour) throws(SpreadsheetError) {
     try ensureOpen("set tab colour")
     unsafe worksheet_set_tab_color(worksheet, colour.value)

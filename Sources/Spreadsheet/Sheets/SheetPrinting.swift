@@ -1,17 +1,17 @@
 import CXLSXWriter
 
+/// The pages of a printed sheet: A4, landscape.
 package struct PrintSetup: Sendable {
-  package var isLandscape = false
-  /// Shrinks the sheet to this number of pages in width, with any number in height; nil: original size.
-  package var pagesWide: Int?
-  /// Rows with a page break before them; some programs ignore them if `pagesWide` is set.
+  /// Shrinks the sheet to this number of pages in width, with any number in height.
+  package var pagesWide = 1
+  /// Rows with a page break before them; some programs ignore them in a sheet that is shrunk.
   package var pageBreakRows: [Int] = []
   package var repeatedRows: ClosedRange<Int>?
   package var repeatedColumns: ClosedRange<Int>?
   package var area: CellRange?
   /// Text with Excel's codes such as `&P`, at most 255 characters, no pictures. The program's own text only, because
-  /// the library's handling has known overflows.
-  package var header: StaticString?
+  /// the library's handling has known overflows. The names of the sheet and the file are above a page.
+  package var header: StaticString = "&L&A&R&F"
   package var footer: StaticString?
 
   package init() {}
@@ -28,11 +28,9 @@ extension Sheet {
     try ensureOpen(operation)
     // A4.
     unsafe worksheet_set_paper(worksheet, 9)
-    if setup.isLandscape { unsafe worksheet_set_landscape(worksheet) }
-    if let pages = setup.pagesWide {
-      guard (1...100).contains(pages) else { throw failure(.parameterNotAllowed, operation) }
-      unsafe worksheet_fit_to_pages(worksheet, UInt16(pages), 0)
-    }
+    unsafe worksheet_set_landscape(worksheet)
+    guard (1...100).contains(setup.pagesWide) else { throw failure(.parameterNotAllowed, operation) }
+    unsafe worksheet_fit_to_pages(worksheet, UInt16(setup.pagesWide), 0)
     if !setup.pageBreakRows.isEmpty {
       // The list ends with a zero; Excel accepts 1,023 at most.
       guard setup.pageBreakRows.allSatisfy((1..<CellRange.maximumRows).contains), setup.pageBreakRows.count <= 1_023
@@ -54,9 +52,7 @@ extension Sheet {
         unsafe worksheet_print_area(worksheet, area.firstRow, area.firstColumn, area.lastRow, area.lastColumn),
         operation)
     }
-    if let header = setup.header {
-      try check(unsafe worksheet_set_header(worksheet, try line(header, operation)), operation)
-    }
+    try check(unsafe worksheet_set_header(worksheet, try line(setup.header, operation)), operation)
     if let footer = setup.footer {
       try check(unsafe worksheet_set_footer(worksheet, try line(footer, operation)), operation)
     }

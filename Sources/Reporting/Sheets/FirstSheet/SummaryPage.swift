@@ -77,13 +77,10 @@ struct SummaryPage {
     let rows = pageBreakRows
     try sheet.setUpPrinting(
       PrintSetup {
-        $0.isLandscape = true
-        $0.pagesWide = 1
         $0.pageBreakRows = rows
-        $0.header = "&L&A&R&F"
         $0.footer = "&LCustomer amounts as recorded; proceeds are named&RPage &P of &N"
       })
-    try sheet.protect(allowing: [.selectLockedCells, .selectUnlockedCells, .formatColumns, .formatRows])
+    try sheet.protect()
   }
 
   /// All number columns are as wide as the largest sum needs, because charts span them.
