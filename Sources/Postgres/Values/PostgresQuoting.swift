@@ -32,11 +32,14 @@ public enum PostgresLiteral {
     let fraction = rest < 0 ? rest + 1_000_000 : rest
     var instant = time_t(rest < 0 ? seconds - 1 : seconds)
     var parts = unsafe tm()
-    guard unsafe gmtime_r(&instant, &parts) != nil, unsafe (1...9999).contains(parts.tm_year + 1_900) else {
+    let isInRange = unsafe gmtime_r(&instant, &parts) != nil
+    let (year, month, day) = unsafe (parts.tm_year + 1_900, parts.tm_mon + 1, parts.tm_mday)
+    let (hour, minute, second) = unsafe (parts.tm_hour, parts.tm_min, parts.tm_sec)
+    guard isInRange, (1...9999).contains(year) else {
       throw PostgresError(.usage, "a timestamp constant is limited to the years 1 to 9999")
     }
-    let date = unsafe "\(padded(parts.tm_year + 1_900, 4))-\(padded(parts.tm_mon + 1, 2))-\(padded(parts.tm_mday, 2))"
-    let time = unsafe "\(padded(parts.tm_hour, 2)):\(padded(parts.tm_min, 2)):\(padded(parts.tm_sec, 2))"
+    let date = "\(padded(year, 4))-\(padded(month, 2))-\(padded(day, 2))"
+    let time = "\(padded(hour, 2)):\(padded(minute, 2)):\(padded(second, 2))"
     return "TIMESTAMPTZ '\(date) \(time).\(padded(Int32(fraction), 6))+00'"
   }
 }
