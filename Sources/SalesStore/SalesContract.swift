@@ -1,3 +1,6 @@
+import Reconciliation
+import Streams
+
 /// The contract of the sales schema: relations, columns and their types. Every check of a column reads this table.
 package enum SalesContract {
   /// The type of a column, with the server types that it accepts.
@@ -65,14 +68,7 @@ package enum SalesContract {
   }
 
   package static let orders = Relation(
-    name: "orders",
-    columns: [
-      Column("order_id", .text, true), Column("user_id", .text, true), Column("bundle_id", .text, false),
-      Column("product_id", .text, true), Column("quantity", .integer, true), Column("amount", .numeric, true),
-      Column("currency", .text, true), Column("status", .text, true), Column("transaction_id", .text, false),
-      Column("app_account_token", .text, false), Column("created_at", .timestamptz, true),
-      Column("verified_at", .timestamptz, false), Column("updated_at", .timestamptz, true),
-    ])
+    name: "orders", columns: columns(order) + [Column("updated_at", .timestamptz, true)])
 
   package static let receipts = Relation(
     name: "receipts",
@@ -104,4 +100,28 @@ package enum SalesContract {
 
   // The length of an id that an index can hold.
   package static let longestId = 1_000
+
+  /// - Parameter code: codes the columns of a value.
+  static func columns(_ code: (inout ColumnContents) -> Void) -> [Column] {
+    ColumnContents(code).columns.map { column in
+      let kind: Kind =
+        switch column.content {
+        case .text, .flag: .text
+        case .number: .integer
+        case .amount: .numeric
+        case .instant: .timestamptz
+        }
+      return Column(column.name, kind, !column.isOptional)
+    }
+  }
+
+  static func order(_ columns: inout ColumnContents) {
+    var order = Order.blank
+    order.codeColumns(with: &columns)
+  }
+
+  static func delivery(_ columns: inout ColumnContents) {
+    var delivery = Delivery.blank
+    delivery.codeColumns(with: &columns)
+  }
 }

@@ -3,19 +3,21 @@ import Reconciliation
 
 /// The fields of a row by position from 0, so that each relation has one decoder for all sources.
 public protocol RowFields: ~Copyable {
-  func id(_ column: Int) throws(PostgresError) -> Identifier
-  func optionalId(_ column: Int) throws(PostgresError) -> Identifier?
+  func isNull(_ column: Int) throws(PostgresError) -> Bool
+  func text<Text: FieldText>(_ column: Int, as type: Text.Type) throws(PostgresError) -> Text
   func word<Word>(_ column: Int, of vocabulary: Vocabulary<Word>) throws(PostgresError) -> Word?
-  func optionalText(_ column: Int) throws(PostgresError) -> String?
   func optionalInt32(_ column: Int) throws(PostgresError) -> Int32?
   func optionalInt64(_ column: Int) throws(PostgresError) -> Int64?
-  func bool(_ column: Int) throws(PostgresError) -> Bool
   func optionalBool(_ column: Int) throws(PostgresError) -> Bool?
-  func timestamp(_ column: Int) throws(PostgresError) -> Int64
-  func optionalInstant(_ column: Int) throws(PostgresError) -> Instant?
+  func optionalTimestamp(_ column: Int) throws(PostgresError) -> Int64?
 }
 
 extension PostgresRow: RowFields {
+  /// - Parameter type: a text of its own, because the row's bytes may move.
+  public func text<Text: FieldText>(_ column: Int, as type: Text.Type) throws(PostgresError) -> Text {
+    try id(column).withBytes { Text(copying: BorrowedText($0)) }
+  }
+
   public func id(_ column: Int) throws(PostgresError) -> Identifier { Identifier(try text(column)) }
 
   public func optionalId(_ column: Int) throws(PostgresError) -> Identifier? {
@@ -36,6 +38,10 @@ extension PostgresRow: RowFields {
 extension CopyReader: RowFields {
   public func id(_ column: Int) throws(PostgresError) -> Identifier {
     try withText(column) { text in text.withUnsafeBytes { Identifier(utf8: $0) } }
+  }
+
+  public func text<Text: FieldText>(_ column: Int, as type: Text.Type) throws(PostgresError) -> Text {
+    Text(copying: try borrowed(column))
   }
 
   public func optionalId(_ column: Int) throws(PostgresError) -> Identifier? { try isNull(column) ? nil : id(column) }
@@ -61,51 +67,4 @@ extension CopyReader: RowFields {
   public func optionalInstant(_ column: Int) throws(PostgresError) -> Instant? {
     try optionalTimestamp(column).map { Instant(microseconds: $0) }
   }
-}
-
-/// The cases of an enum by their raw values.
-public struct Vocabulary<Word: RawRepresentable<String> & CaseIterable & Sendable>: Sendable {
-  private let spellings: Spellings
-  private let words: [Word]
-
-  public init() {
-    words = Array(Word.allCases)
-    spellings = Spellings(words.map(\.rawValue))
-  }
-
-  public func word(_ spelling: BorrowedText) -> Word? { spellings.place(of: spelling).map { words[$0] } }
-
-  func place(of word: Word) -> UInt8 {
-    // A case without associated values is one byte, its index.
-    withUnsafeBytes(of: word) { $0[0] }
-  }
-
-  func word(at place: UInt8) -> Word? { Int(place) < words.count ? words[Int(place)] : nil }
-}
-
-// Not generic, so that all vocabularies share the code of the search. Unchecked because the compiler cannot see that
-// the memory behind the pointers never changes after initialization.
-private struct Spellings: @unchecked Sendable {
-  // The memory is never freed: a vocabulary lives as long as the program.
-  private let texts: [BorrowedText]
-
-  init(_ spellings: [String]) {
-    texts = spellings.map { spelling in
-      let copy = UnsafeMutableRawBufferPointer.allocate(byteCount: spelling.utf8.count, alignment: 1)
-      copy.copyBytes(from: spelling.utf8)
-      return BorrowedText(UnsafeRawBufferPointer(copy))
-    }
-  }
-
-  func place(of spelling: BorrowedText) -> Int? { texts.firstIndex(of: spelling) }
-}
-
-public enum Vocabularies {
-  public static let orderStatus = Vocabulary<OrderStatus>()
-  public static let environment = Vocabulary<AppleEnvironment>()
-  public static let ownership = Vocabulary<Ownership>()
-  public static let channel = Vocabulary<EvidenceChannel>()
-  public static let outcome = Vocabulary<CheckOutcome>()
-  public static let reason = Vocabulary<PaymentReason>()
-  public static let receiptKind = Vocabulary<ReceiptKind>()
 }

@@ -1,26 +1,19 @@
 import Reconciliation
 
-extension JudgedOrder {
-  public func write(to record: inout RecordBytes) {
-    record.put(bundleId)
-    record.put(productId)
-    record.put(Optional(quantity))
-    record.put(Optional(amount))
-    record.put(Optional(bookedAt))
-    record.put(isBooked)
-    record.put(isAwaited)
-    record.put(renewals) { $1.put($0) }
+extension JudgedOrder: FieldCoded {
+  public static var blank: JudgedOrder {
+    JudgedOrder(productId: .blank, amount: .blank, bookedAt: .blank, isBooked: false)
   }
 
-  public init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
-    let (bundleId, productId) = (try record.optionalText(), try record.id())
-    guard let quantity = try record.optionalInt32(), let amount = try record.optionalMoney(),
-      let bookedAt = try record.optionalInstant()
-    else { throw RecordReader.Mismatch() }
-    self.init(
-      bundleId: bundleId, productId: productId, quantity: quantity, amount: amount, bookedAt: bookedAt,
-      isBooked: try record.flag(), isAwaited: try record.flag(),
-      renewals: try record.list { (reader) throws(RecordReader.Mismatch) in try reader.id() })
+  public mutating func code<Coder: FieldCoder & ~Copyable>(with coder: inout Coder) throws(Coder.Failure) {
+    try coder.code(&bundleId)
+    try coder.code(&productId)
+    try coder.code(&quantity)
+    try coder.code(&amount)
+    try coder.code(&bookedAt)
+    try coder.code(&isBooked)
+    try coder.code(&isAwaited)
+    try coder.code(&renewals)
   }
 }
 
@@ -29,9 +22,9 @@ extension SettledSale {
   public func writeJudgedOrder(to record: inout RecordBytes) {
     record.put(order.bundleId)
     record.put(order.productId)
-    record.put(Optional(order.quantity))
-    record.put(Optional(order.amount))
-    record.put(Optional(order.verifiedAt ?? order.createdAt))
+    record.put(Int64(order.quantity))
+    order.amount.write(to: &record)
+    record.put((order.verifiedAt ?? order.createdAt).microseconds)
     record.put(true)
     record.put(false)
     // No renewals, because a later period of a subscription is not a settled sale.

@@ -121,6 +121,26 @@ public struct RecordBytes: ~Copyable {
   }
 }
 
+extension RecordBytes: FieldCoder {
+  public typealias Failure = Never
+
+  public static var isReading: Bool { false }
+
+  public mutating func code(flag: inout Bool) { put(flag) }
+  public mutating func code(optionalFlag flag: inout Bool?) { put(flag) }
+  public mutating func code(number: inout Int64) { put(number) }
+  public mutating func code<Text: FieldText>(text: inout Text) { text.withBytes { put($0) } }
+  public mutating func code<Word>(word: inout Word?, of vocabulary: Vocabulary<Word>) { put(word, of: vocabulary) }
+  public mutating func fail() {}
+}
+
+extension FieldCoded {
+  public func write(to record: inout RecordBytes) {
+    var value = self
+    value.code(with: &record)
+  }
+}
+
 extension BorrowedText {
   /// The id of a key written by `RecordBytes.put(sorting:)`; nil if it was missing.
   public init?(sorting key: UnsafeRawBufferPointer) {

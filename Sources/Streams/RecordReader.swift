@@ -53,18 +53,9 @@ public struct RecordReader: ~Copyable {
     return BorrowedText(UnsafeRawBufferPointer(start: try take(count), count: count))
   }
 
-  public mutating func optionalBorrowed() throws(Mismatch) -> BorrowedText? { try flag() ? borrowed() : nil }
-
   public var rest: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: next, count: end - next) }
 
-  public mutating func optionalInt32() throws(Mismatch) -> Int32? { try optionalInt().map { Int32(clamping: $0) } }
-
   public mutating func flag() throws(Mismatch) -> Bool { try byte() == 1 }
-
-  public mutating func optionalFlag() throws(Mismatch) -> Bool? {
-    let byte = try byte()
-    return byte == 2 ? nil : byte == 1
-  }
 
   public mutating func word<Word>(of vocabulary: Vocabulary<Word>) throws(Mismatch) -> Word? {
     vocabulary.word(at: try byte())
@@ -90,5 +81,30 @@ public struct RecordReader: ~Copyable {
     guard let minorUnits = try optionalInt() else { return nil }
     guard let currency = Currency(try borrowed()) else { throw Mismatch() }
     return Money(minorUnits: minorUnits, currency: currency)
+  }
+}
+
+extension RecordReader: FieldCoder {
+  public typealias Failure = Mismatch
+
+  public static var isReading: Bool { true }
+
+  public mutating func code(flag: inout Bool) throws(Mismatch) { flag = try self.flag() }
+  public mutating func code(optionalFlag flag: inout Bool?) throws(Mismatch) {
+    let byte = try byte()
+    flag = byte == 2 ? nil : byte == 1
+  }
+  public mutating func code(number: inout Int64) throws(Mismatch) { number = try int() }
+  public mutating func code<Text: FieldText>(text: inout Text) throws(Mismatch) { text = Text(copying: try borrowed()) }
+  public mutating func code<Word>(word: inout Word?, of vocabulary: Vocabulary<Word>) throws(Mismatch) {
+    word = try self.word(of: vocabulary)
+  }
+  public mutating func fail() throws(Mismatch) { throw Mismatch() }
+}
+
+extension FieldCoded {
+  public init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
+    self = Self.blank
+    try code(with: &record)
   }
 }

@@ -1,41 +1,16 @@
 import Foundation
 import Postgres
 import Reconciliation
+import Streams
 
 /// The table `evidence` of append-only facts, and the fold of all facts about a transaction.
 package enum EvidenceTable {
-  private static let fields: [TableColumn<TransactionFact>] = [
-    .text("channel") { $0.channel.rawValue }, .instant("signed_at") { $0.signedDate },
-    .text("environment") { $0.environment.rawValue }, .text("transaction_id") { $0.transactionId },
-    .text("original_transaction_id") { $0.originalTransactionId },
-    .text("web_order_line_item_id") { $0.webOrderLineItemId }, .text("bundle_id") { $0.bundleId },
-    .text("product_id") { $0.productId }, .text("product_type") { $0.productType?.rawValue },
-    .integer("quantity") { $0.quantity }, .instant("purchased_at") { $0.purchaseDate },
-    .instant("original_purchased_at") { $0.originalPurchaseDate }, .instant("expires_at") { $0.expiresDate },
-    .instant("grace_expires_at") { $0.gracePeriodExpiresDate }, .bool("tells_revocation") { $0.revocation != .absent },
-    .instant("revoked_at") { $0.refund?.date }, .integer("revocation_percentage") { $0.refund?.percentage },
-    .text("revocation_type") { $0.refund?.type }, .integer("revocation_reason") { $0.refund?.reason },
-    .bool("revocation_of_some_items") { $0.refund?.coversSomeItemsOnly },
-    .bigint("price_milliunits") { $0.priceMilliunits }, .text("currency") { $0.currency },
-    .bool("tells_account_token") { $0.appAccountToken != .absent },
-    .text("app_account_token") { $0.appAccountToken.content() }, .text("ownership") { $0.ownership?.rawValue },
-    .bool("is_renewal") { $0.isRenewal }, .bool("has_offer") { $0.hasOffer }, .bool("is_upgraded") { $0.isUpgraded },
-    .instant("renewal_at") { $0.renewalDate }, .bigint("renewal_price_milliunits") { $0.renewalPriceMilliunits },
-    .text("renewal_currency") { $0.renewalCurrency }, .text("offer_period") { $0.offerPeriod },
-    .integer("subscription_status") { $0.subscriptionStatus?.rawValue },
-    .text("refund_request") { $0.refundRequest?.word },
-    .text("consumption_request_reason") { $0.refundRequest?.reason },
-    .bool("reverses_refund") { $0.reversesRefund ? true : $0.cannotStateRefunds ? false : nil },
-    .text("storefront") { $0.details.storefront }, .text("app_transaction_id") { $0.details.appTransactionId },
-    .integer("offer_type") { $0.details.offerType }, .text("offer_identifier") { $0.details.offerIdentifier },
-    .text("subscription_group_identifier") { $0.details.subscriptionGroupIdentifier },
-    .text("commitment_info") { $0.details.commitmentInfo }, .text("billing_plan_type") { $0.details.billingPlanType },
-    .text("previous_original_transaction_id") { $0.details.previousOriginalTransactionId },
-  ]
+  private static let factColumns = ColumnContents(of: TransactionFact.blank).columns.map(\.name)
 
-  private static let factColumns = fields.map(\.name)
-
+  /// The run, its as-of, the subject in two columns, and the fact.
   package static let columns = ["run_id", "as_of", "subject_kind", "subject_id"] + factColumns
+
+  package static let firstOfFact = columns.count - factColumns.count
 
   /// SQL: the fact `fact` is not signed in the future, and its run recorded an answer after it.
   /// Other facts are reported and never folded. Facts of months whose answers were released count: no role can add a fact
@@ -84,7 +59,7 @@ package enum EvidenceTable {
     on connection: borrowing BlockingConnection
   ) throws(PostgresError) {
     if facts.isEmpty { return }
-    let (relation, contents) = TableColumn.relation(fields, of: facts.map(\.fact))
+    let (relation, contents) = ColumnContents.relation(of: facts.map { ColumnContents(of: $0.fact) })
     let first = contents.count + 1
     try connection.postpone(
       """
@@ -139,60 +114,14 @@ package enum EvidenceTable {
         WINDOW facts AS (PARTITION BY transaction_id, environment ORDER BY signed_at, channel, evidence_id)) fact
       WHERE NOT is_between
       """, [.textArray(sorted.map(\.transactionId.text)), .textArray(sorted.map(\.environment.rawValue))])
-    let facts = Dictionary(grouping: try rows.map { row throws(PostgresError) in try fact(row) }, by: \.key)
+    let facts = Dictionary(grouping: try rows.map { row throws(PostgresError) in try fact(row, from: 0) }, by: \.key)
     return sorted.compactMap { facts[$0].flatMap { TransactionRecord.folding($0) } }
   }
 
-  package static func fact(_ row: PostgresRow) throws(PostgresError) -> TransactionFact { try fact(fields: row) }
-
-  private static func fact(fields row: some NamedFields) throws(PostgresError) -> TransactionFact {
-    func instant(_ column: String) throws(PostgresError) -> Instant? {
-      try row.optionalTimestamp(column).map { Instant(microseconds: $0) }
-    }
-    var fact = TransactionFact(
-      environment: AppleEnvironment(rawValue: try row.text("environment")) ?? .localTesting,
-      transactionId: try row.text("transaction_id"), productId: try row.text("product_id"),
-      channel: EvidenceChannel(rawValue: try row.text("channel")) ?? .verifyReceipt,
-      signedDate: Instant(microseconds: try row.timestamp("signed_at")))
-    fact.originalTransactionId = try row.optionalText("original_transaction_id")
-    fact.webOrderLineItemId = try row.optionalText("web_order_line_item_id")
-    fact.bundleId = try row.optionalText("bundle_id")
-    fact.productType = try row.optionalText("product_type").flatMap(ProductType.init)
-    (fact.quantity, fact.purchaseDate) = (try row.optionalInt32("quantity"), try instant("purchased_at"))
-    (fact.originalPurchaseDate, fact.expiresDate) = (try instant("original_purchased_at"), try instant("expires_at"))
-    fact.gracePeriodExpiresDate = try instant("grace_expires_at")
-    if try row.bool("tells_revocation") {
-      var revocation: Revocation?
-      if let date = try instant("revoked_at") {
-        revocation = Revocation(
-          date: date, percentage: try row.optionalInt32("revocation_percentage"),
-          type: try row.optionalText("revocation_type"), reason: try row.optionalInt32("revocation_reason"),
-          coversSomeItemsOnly: try row.optionalBool("revocation_of_some_items") ?? false)
-      }
-      fact.revocation = .stated(revocation)
-    }
-    fact.priceMilliunits = try row.optionalInt64("price_milliunits")
-    fact.currency = try row.optionalText("currency")
-    if try row.bool("tells_account_token") { fact.appAccountToken = .stated(try row.optionalText("app_account_token")) }
-    fact.ownership = try row.optionalText("ownership").flatMap(Ownership.init)
-    (fact.isRenewal, fact.hasOffer) = (try row.optionalBool("is_renewal"), try row.optionalBool("has_offer"))
-    (fact.isUpgraded, fact.renewalDate) = (try row.optionalBool("is_upgraded"), try instant("renewal_at"))
-    fact.renewalPriceMilliunits = try row.optionalInt64("renewal_price_milliunits")
-    fact.renewalCurrency = try row.optionalText("renewal_currency")
-    fact.offerPeriod = try row.optionalText("offer_period")
-    fact.subscriptionStatus = try row.optionalInt32("subscription_status").flatMap(SubscriptionState.init)
-    fact.refundRequest = RefundRequestNotice(
-      word: try row.optionalText("refund_request"), reason: try row.optionalText("consumption_request_reason"))
-    let reversesRefund = try row.optionalBool("reverses_refund")
-    (fact.reversesRefund, fact.cannotStateRefunds) = (reversesRefund == true, reversesRefund == false)
-    fact.details.storefront = try row.optionalText("storefront")
-    fact.details.appTransactionId = try row.optionalText("app_transaction_id")
-    fact.details.offerType = try row.optionalInt32("offer_type")
-    fact.details.offerIdentifier = try row.optionalText("offer_identifier")
-    fact.details.subscriptionGroupIdentifier = try row.optionalText("subscription_group_identifier")
-    fact.details.commitmentInfo = try row.optionalText("commitment_info")
-    fact.details.billingPlanType = try row.optionalText("billing_plan_type")
-    fact.details.previousOriginalTransactionId = try row.optionalText("previous_original_transaction_id")
+  /// Reads a fact from the column `first` on.
+  package static func fact(_ row: some RowFields, from first: Int) throws(PostgresError) -> TransactionFact {
+    var fact = TransactionFact.blank
+    try row.read(from: first) { (reader) throws(PostgresError) in try fact.code(with: &reader) }
     return fact
   }
 
@@ -200,10 +129,10 @@ package enum EvidenceTable {
   static func facts(about transaction: String) -> String {
     let contents = factColumns.map { column in
       let content = column.hasSuffix("_at") ? "(extract(epoch FROM e.\(column)) * 1000000)::bigint" : "e.\(column)"
-      return "'\(column)', (\(content))::text"
+      return "(\(content))::text"
     }
     return """
-      (SELECT coalesce(json_agg(json_strip_nulls(json_build_object(\(contents.joined(separator: ", "))))), '[]')::text
+      (SELECT coalesce(json_agg(json_build_array(\(contents.joined(separator: ", ")))), '[]')::text
         FROM night_audit.evidence e
         WHERE e.transaction_id = \(transaction).transaction_id AND e.environment = \(transaction).environment
           AND \(isCredible("e")))
@@ -211,48 +140,93 @@ package enum EvidenceTable {
   }
 
   static func facts(_ text: String) throws(PostgresError) -> [TransactionFact] {
-    let rows: [[String: String]]
-    do { rows = try JSONDecoder().decode([[String: String]].self, from: Data(text.utf8)) } catch {
+    let rows: [[String?]]
+    do { rows = try JSONDecoder().decode([[String?]].self, from: Data(text.utf8)) } catch {
       throw PostgresError(.unexpectedData, "the evidence beside a transaction is not JSON: \(error)")
     }
-    return try rows.map { row throws(PostgresError) in try fact(fields: JSONFields(values: row)) }
+    return try rows.map { row throws(PostgresError) in try fact(JSONFields(values: row), from: 0) }
   }
 }
 
-private protocol NamedFields {
-  func optionalText(_ column: String) throws(PostgresError) -> String?
-  func optionalBool(_ column: String) throws(PostgresError) -> Bool?
-  func optionalInt32(_ column: String) throws(PostgresError) -> Int32?
-  func optionalInt64(_ column: String) throws(PostgresError) -> Int64?
-  func optionalTimestamp(_ column: String) throws(PostgresError) -> Int64?
-}
-
-extension NamedFields {
-  func text(_ column: String) throws(PostgresError) -> String { try required(optionalText(column), column) }
-  func bool(_ column: String) throws(PostgresError) -> Bool { try required(optionalBool(column), column) }
-  func timestamp(_ column: String) throws(PostgresError) -> Int64 { try required(optionalTimestamp(column), column) }
-
-  private func required<Value>(_ value: Value?, _ column: String) throws(PostgresError) -> Value {
-    guard let value else { throw PostgresError(.unexpectedData, "column \(column) of the evidence is missing") }
-    return value
-  }
-}
-
-extension PostgresRow: NamedFields {}
-
-private struct JSONFields: NamedFields {
+private struct JSONFields: RowFields {
   /// As the server writes them as text.
-  let values: [String: String]
+  let values: [String?]
 
-  func optionalText(_ column: String) -> String? { values[column] }
-  func optionalBool(_ column: String) -> Bool? { optionalText(column).map { $0 == "true" } }
-  func optionalInt32(_ column: String) -> Int32? { optionalText(column).flatMap { Int32($0) } }
-  func optionalInt64(_ column: String) -> Int64? { optionalText(column).flatMap { Int64($0) } }
-  func optionalTimestamp(_ column: String) -> Int64? { optionalInt64(column) }
+  func isNull(_ column: Int) -> Bool { values[column] == nil }
+
+  func text<Text: FieldText>(_ column: Int, as type: Text.Type) -> Text {
+    (values[column] ?? "").withBytes { Text(copying: BorrowedText($0)) }
+  }
+
+  func word<Word>(_ column: Int, of vocabulary: Vocabulary<Word>) -> Word? {
+    values[column].flatMap { Word(rawValue: $0) }
+  }
+
+  func optionalBool(_ column: Int) -> Bool? { values[column].map { $0 == "true" } }
+  func optionalInt32(_ column: Int) -> Int32? { values[column].flatMap { Int32($0) } }
+  func optionalInt64(_ column: Int) -> Int64? { values[column].flatMap { Int64($0) } }
+  func optionalTimestamp(_ column: Int) -> Int64? { optionalInt64(column) }
+}
+
+extension TransactionFact: FieldCoded {
+  public static var blank: TransactionFact {
+    TransactionFact(
+      environment: .production, transactionId: "", productId: "", channel: .verifyReceipt, signedDate: .blank)
+  }
+
+  public mutating func code<Coder: FieldCoder & ~Copyable>(with coder: inout Coder) throws(Coder.Failure) {
+    coder.name("channel")
+    try coder.code(word: &channel, of: Vocabularies.channel)
+    try coder.code(&signedDate, "signed_at")
+    coder.name("environment")
+    try coder.code(word: &environment, of: Vocabularies.environment)
+    try coder.code(&transactionId, "transaction_id")
+    try coder.code(&originalTransactionId, "original_transaction_id")
+    try coder.code(&webOrderLineItemId, "web_order_line_item_id")
+    try coder.code(&bundleId, "bundle_id")
+    try coder.code(&productId, "product_id")
+    coder.name("product_type")
+    try coder.code(raw: &productType)
+    try coder.code(&quantity, "quantity")
+    try coder.code(&purchaseDate, "purchased_at")
+    try coder.code(&originalPurchaseDate, "original_purchased_at")
+    try coder.code(&expiresDate, "expires_at")
+    try coder.code(&gracePeriodExpiresDate, "grace_expires_at")
+    try coder.code(statement: &revocation, "tells_revocation", "revoked_at")
+    try coder.code(&priceMilliunits, "price_milliunits")
+    try coder.code(&currency, "currency")
+    try coder.code(statement: &appAccountToken, "tells_account_token", "app_account_token")
+    coder.name("ownership")
+    try coder.code(word: &ownership, of: Vocabularies.ownership)
+    try coder.code(&isRenewal, "is_renewal")
+    try coder.code(&hasOffer, "has_offer")
+    try coder.code(&isUpgraded, "is_upgraded")
+    try coder.code(&renewalDate, "renewal_at")
+    try coder.code(&renewalPriceMilliunits, "renewal_price_milliunits")
+    try coder.code(&renewalCurrency, "renewal_currency")
+    try coder.code(&offerPeriod, "offer_period")
+    coder.name("subscription_status")
+    try coder.code(raw: &subscriptionStatus)
+    var (request, reason) = (refundRequest?.word, refundRequest?.reason)
+    try coder.code(&request, "refund_request")
+    try coder.code(&reason, "consumption_request_reason")
+    var reverses: Bool? = reversesRefund ? true : cannotStateRefunds ? false : nil
+    try coder.code(&reverses, "reverses_refund")
+    if Coder.isReading {
+      refundRequest = RefundRequestNotice(word: request, reason: reason)
+      (reversesRefund, cannotStateRefunds) = (reverses == true, reverses == false)
+    }
+    try coder.code(&details.storefront, "storefront")
+    try coder.code(&details.appTransactionId, "app_transaction_id")
+    try coder.code(&details.offerType, "offer_type")
+    try coder.code(&details.offerIdentifier, "offer_identifier")
+    try coder.code(&details.subscriptionGroupIdentifier, "subscription_group_identifier")
+    try coder.code(&details.commitmentInfo, "commitment_info")
+    try coder.code(&details.billingPlanType, "billing_plan_type")
+    try coder.code(&details.previousOriginalTransactionId, "previous_original_transaction_id")
+  }
 }
 
 extension TransactionFact {
   var key: TransactionKey { TransactionKey(environment: environment, transactionId: Identifier(transactionId)) }
-
-  fileprivate var refund: Revocation? { revocation.content() }
 }

@@ -3,44 +3,15 @@ import Reconciliation
 import Streams
 
 package enum TransactionTable {
-  /// In the order in which `contents(_:)` reads them.
-  static let ruled: [TableColumn<TransactionRecord>] = [
-    .text("transaction_id") { $0.transactionId.text }, .text("environment") { $0.environment.rawValue },
-    .text("product_id") { $0.productId.text }, .text("bundle_id") { $0.bundleId },
-    .text("original_transaction_id") { $0.originalTransactionId?.text }, .integer("quantity") { $0.quantity },
-    .instant("purchased_at") { $0.purchaseDate }, .instant("original_purchased_at") { $0.originalPurchaseDate },
-    .instant("expires_at") { $0.expiresDate }, .instant("subscription_expires_at") { $0.subscriptionExpiresDate },
-    .instant("revoked_at") { $0.revocation?.date }, .integer("revocation_percentage") { $0.revocation?.percentage },
-    .text("revocation_type") { $0.revocation?.type }, .integer("revocation_reason") { $0.revocation?.reason },
-    .instant("revocation_withdrawn_at") { $0.revocationWithdrawnDate },
-    .instant("revocation_told_at") { $0.revocationStatedDate }, .bigint("price_milliunits") { $0.priceMilliunits },
-    .text("currency") { $0.currency }, .bool("tells_account_token") { $0.appAccountToken != .absent },
-    .text("app_account_token") { $0.appAccountToken.content() }, .text("ownership") { $0.ownership?.rawValue },
-    .bool("is_renewal") { $0.isRenewal }, .bool("has_offer") { $0.hasOffer },
-    .bool("is_contradictory") { $0.isContradictory }, .instant("checked_at") { $0.checkedAt },
-    .integer("subscription_status") { $0.subscriptionStatus?.rawValue },
-    .instant("subscription_status_at") { $0.subscriptionStatusDate }, .instant("renewal_at") { $0.renewalDate },
-    .text("consumption_request_reason") { $0.refundRequest?.reason },
-    .bool("revocation_of_some_items") { $0.revocation?.coversSomeItemsOnly }, .bool("is_upgraded") { $0.isUpgraded },
-    .instant("signed_at") { $0.signedDate }, .instant("first_signed_at") { $0.firstSignedDate },
-    .text("channel") { $0.channel.rawValue }, .text("storefront") { $0.details.storefront },
-    .text("web_order_line_item_id") { $0.webOrderLineItemId?.text },
-    .text("commitment_info") { $0.details.commitmentInfo }, .instant("refund_requested_at") { $0.refundRequest?.date },
-    .instant("refund_declined_at") { $0.refundRequest?.declinedDate },
-  ]
+  /// The columns that rules use, the ID first.
+  private static let names = ColumnContents { coder in
+    var blank = TransactionRecord.Contents.blank
+    blank.codeRules(with: &coder)
+  }.columns.map(\.name)
 
-  /// The columns that no rule uses, in the order in which `whole(_:)` reads them.
-  private static let rest: [TableColumn<TransactionRecord>] = [
-    .text("product_type") { $0.productType?.rawValue }, .text("app_transaction_id") { $0.details.appTransactionId },
-    .integer("offer_type") { $0.details.offerType }, .text("offer_identifier") { $0.details.offerIdentifier },
-    .text("subscription_group_identifier") { $0.details.subscriptionGroupIdentifier },
-    .text("billing_plan_type") { $0.details.billingPlanType },
-    .text("previous_original_transaction_id") { $0.details.previousOriginalTransactionId },
-    .instant("notified_at") { $0.notifiedDate },
-  ]
+  private static let productColumn = names.firstIndex(of: "product_id") ?? 0
 
-  private static let columns = ruled + rest
-  private static let names = ruled.map(\.name)
+  private static let allNames = ColumnContents(ofColumns: .blank).columns.map(\.name)
 
   /// The query for transactions (alias `t`) in the byte order of IDs, for `record(_:hiding:)`. A row holds only the
   /// newest refund, so rows with a refund or withdrawal hidden by `isHidden` include their evidence.
@@ -125,7 +96,9 @@ package enum TransactionTable {
     return record.removingHiddenRefunds(try EvidenceTable.facts(facts), hiding: isHidden)
   }
 
-  package static func productId(_ row: borrowing CopyReader) throws(PostgresError) -> Identifier { try row.id(2) }
+  package static func productId(_ row: borrowing CopyReader) throws(PostgresError) -> Identifier {
+    try row.id(productColumn)
+  }
 
   /// The transaction in the current row, and the refund that Apple has reversed since, which only the evidence holds.
   package static func recordWithWithdrawnRevocation(
@@ -138,78 +111,20 @@ package enum TransactionTable {
 
   /// The transaction in the current row, with texts in place; nil if refunded or with rare columns.
   package static func plain(_ row: borrowing CopyReader) throws(PostgresError) -> BorrowedTransaction? {
-    guard try row.isNull(10), try row.isNull(25), try row.isNull(36), try row.isNull(37), try row.isNull(names.count),
-      let environment = try row.word(1, of: Vocabularies.environment)
+    guard try row.isNull(names.count) else { return nil }
+    let plain: BorrowedTransaction = try contents(row)
+    guard plain.revocation == nil, plain.subscriptionStatus == nil, plain.details.commitmentInfo == nil,
+      plain.refundRequest == nil
     else { return nil }
-    var payment = BorrowedPayment(
-      environment: environment, transactionId: try row.borrowed(0), productId: try row.borrowed(2))
-    (payment.bundleId, payment.originalTransactionId) = (try row.optionalBorrowed(3), try row.optionalBorrowed(4))
-    (payment.quantity, payment.purchaseDate) = (try row.optionalInt32(5), try row.optionalInstant(6))
-    (payment.originalPurchaseDate, payment.expiresDate) = (try row.optionalInstant(7), try row.optionalInstant(8))
-    (payment.priceMilliunits, payment.currency) = (try row.optionalInt64(16), try row.optionalBorrowed(17))
-    payment.statesToken = try row.bool(18)
-    if payment.statesToken { payment.appAccountToken = try row.optionalBorrowed(19) }
-    (payment.ownership, payment.isRenewal) = (try row.word(20, of: Vocabularies.ownership), try row.optionalBool(21))
-    (payment.hasOffer, payment.isContradictory) = (try row.optionalBool(22), try row.bool(23))
-    (payment.checkedAt, payment.storefront) = (try row.optionalInstant(24), try row.optionalBorrowed(34))
-    payment.webOrderLineItemId = try row.optionalBorrowed(35)
-    return BorrowedTransaction(
-      payment: payment, subscriptionExpiresDate: try row.optionalInstant(9),
-      revocationWithdrawnDate: try row.optionalInstant(14), revocationStatedDate: try row.optionalInstant(15),
-      subscriptionStatusDate: try row.optionalInstant(26), renewalDate: try row.optionalInstant(27),
-      isUpgraded: try row.optionalBool(30),
-      signedDate: Instant(microseconds: try row.timestamp(31)), firstSignedDate: try row.optionalInstant(32),
-      channel: try row.word(33, of: Vocabularies.channel) ?? .verifyReceipt)
+    return plain
   }
 
-  private static func contents(
-    _ row: borrowing some RowFields & ~Copyable
-  ) throws(PostgresError) -> TransactionRecord.Contents {
-    var contents = TransactionRecord.Contents(
-      environment: try row.word(1, of: Vocabularies.environment) ?? .localTesting, transactionId: try row.id(0),
-      productId: try row.id(2))
-    (contents.bundleId, contents.originalTransactionId) = (try row.optionalText(3), try row.optionalId(4))
-    (contents.quantity, contents.purchaseDate) = (try row.optionalInt32(5), try row.optionalInstant(6))
-    (contents.originalPurchaseDate, contents.expiresDate) = (try row.optionalInstant(7), try row.optionalInstant(8))
-    contents.subscriptionExpiresDate = try row.optionalInstant(9)
-    if let date = try row.optionalInstant(10) {
-      contents.revocation = Revocation(
-        date: date, percentage: try row.optionalInt32(11), type: try row.optionalText(12),
-        reason: try row.optionalInt32(13), coversSomeItemsOnly: try row.optionalBool(29) ?? false)
-    }
-    contents.revocationWithdrawnDate = try row.optionalInstant(14)
-    (contents.revocationStatedDate, contents.priceMilliunits) = (try row.optionalInstant(15), try row.optionalInt64(16))
-    contents.currency = try row.optionalText(17)
-    contents.appAccountToken = try row.bool(18) ? .stated(try row.optionalText(19)) : .absent
-    (contents.ownership, contents.isRenewal) = (try row.word(20, of: Vocabularies.ownership), try row.optionalBool(21))
-    (contents.hasOffer, contents.isContradictory) = (try row.optionalBool(22), try row.bool(23))
-    contents.checkedAt = try row.optionalInstant(24)
-    contents.subscriptionStatus = try row.optionalInt32(25).flatMap(SubscriptionState.init)
-    (contents.subscriptionStatusDate, contents.renewalDate) = (try row.optionalInstant(26), try row.optionalInstant(27))
-    if let date = try row.optionalInstant(37) {
-      contents.refundRequest = RefundRequest(
-        date: date, reason: try row.optionalText(28), declinedDate: try row.optionalInstant(38))
-    }
-    contents.isUpgraded = try row.optionalBool(30)
-    contents.signedDate = Instant(microseconds: try row.timestamp(31))
-    contents.firstSignedDate = try row.optionalInstant(32)
-    contents.channel = try row.word(33, of: Vocabularies.channel) ?? .verifyReceipt
-    (contents.details.storefront, contents.webOrderLineItemId) = (try row.optionalText(34), try row.optionalId(35))
-    contents.details.commitmentInfo = try row.optionalText(36)
+  private static func contents<ID: FieldText, Text: FieldText>(
+    _ row: borrowing CopyReader
+  ) throws(PostgresError) -> TransactionContents<ID, Text> {
+    var contents = TransactionContents<ID, Text>.blank
+    try row.read { (reader) throws(PostgresError) in try contents.codeRules(with: &reader) }
     return contents
-  }
-
-  private static func whole(_ row: PostgresRow) throws(PostgresError) -> TransactionRecord {
-    var contents = try contents(row)
-    contents.productType = try row.optionalText(39).flatMap(ProductType.init)
-    contents.details.appTransactionId = try row.optionalText(40)
-    contents.details.offerType = try row.optionalInt32(41)
-    contents.details.offerIdentifier = try row.optionalText(42)
-    contents.details.subscriptionGroupIdentifier = try row.optionalText(43)
-    contents.details.billingPlanType = try row.optionalText(44)
-    contents.details.previousOriginalTransactionId = try row.optionalText(45)
-    contents.notifiedDate = try row.optionalInstant(46)
-    return TransactionRecord(contents)
   }
 
   /// The stored records, and the transactions that lack one despite more evidence than the number of new facts.
@@ -220,7 +135,7 @@ package enum TransactionTable {
     let sorted = news.sorted { $0.key < $1.key }
     let rows = try connection.execute(
       """
-      SELECT \(columns.map { "t.\($0.name)" }.joined(separator: ", ")), w.transaction_id, w.environment,
+      SELECT \(allNames.map { "t.\($0)" }.joined(separator: ", ")), w.transaction_id, w.environment,
         t.transaction_id IS NULL AND (SELECT count(*) FROM (SELECT 1 FROM night_audit.evidence e
           WHERE e.transaction_id = w.transaction_id AND e.environment = w.environment LIMIT w.news + 1) known) > w.news
       FROM unnest($1::text[], $2::text[], $3::int[]) AS w (transaction_id, environment, news)
@@ -233,10 +148,17 @@ package enum TransactionTable {
     var records: [TransactionKey: TransactionRecord] = [:]
     var unfolded: Set<TransactionKey> = []
     for row in rows {
-      let environment = try row.word(columns.count + 1, of: Vocabularies.environment) ?? .localTesting
-      let key = TransactionKey(environment: environment, transactionId: try row.id(columns.count))
-      if try !row.isNull(0) { records[key] = try whole(row) }
-      if try row.bool(columns.count + 2) { unfolded.insert(key) }
+      let environment = try row.word(allNames.count + 1, of: Vocabularies.environment) ?? .localTesting
+      let key = TransactionKey(environment: environment, transactionId: try row.id(allNames.count))
+      if try !row.isNull(0) {
+        var contents = TransactionRecord.Contents.blank
+        try row.read { (reader) throws(PostgresError) in
+          try contents.codeRules(with: &reader)
+          try contents.codeRest(with: &reader)
+        }
+        records[key] = TransactionRecord(contents)
+      }
+      if try row.bool(allNames.count + 2) { unfolded.insert(key) }
     }
     return (records, unfolded)
   }
@@ -260,14 +182,14 @@ package enum TransactionTable {
     _ records: [TransactionRecord], into table: String, on connection: borrowing BlockingConnection
   ) throws(PostgresError) {
     if records.isEmpty { return }
-    let (relation, contents) = TableColumn.relation(columns, of: records)
-    let assignments = columns.map(\.name).filter { $0 != "transaction_id" && $0 != "environment" }.map { name in
+    let (relation, contents) = ColumnContents.relation(of: records.map { ColumnContents(ofColumns: $0.contents) })
+    let assignments = allNames.filter { $0 != "transaction_id" && $0 != "environment" }.map { name in
       ["subscription_expires_at", "checked_at"].contains(name)
         ? "\(name) = greatest(t.\(name), excluded.\(name))" : "\(name) = excluded.\(name)"
     }
     try connection.postpone(
       """
-      INSERT INTO \(table) AS t (\(columns.map(\.name).joined(separator: ", "))) SELECT * FROM \(relation)
+      INSERT INTO \(table) AS t (\(allNames.joined(separator: ", "))) SELECT * FROM \(relation)
       ON CONFLICT (transaction_id, environment) DO UPDATE SET \(assignments.joined(separator: ", "))
       """, contents)
   }
@@ -296,5 +218,15 @@ package enum TransactionTable {
         AND (t.subscription_expires_at, t.subscription_status, t.subscription_status_at)
           IS DISTINCT FROM (newest.expiry, newest.status, newest.status_at)
       """, [wanted.map { .textArray($0) } ?? .null])
+  }
+}
+
+extension ColumnContents {
+  fileprivate init(ofColumns transaction: TransactionRecord.Contents) {
+    self.init { coder in
+      var transaction = transaction
+      transaction.codeRules(with: &coder)
+      transaction.codeRest(with: &coder)
+    }
   }
 }

@@ -1,5 +1,6 @@
 import Postgres
 import Reconciliation
+import Streams
 
 /// A column of a table, with its content for a stored value.
 package enum TableColumn<Value>: Sendable {
@@ -56,19 +57,5 @@ package enum TableColumn<Value>: Sendable {
       arrays.append("$\(parameters.count)::\(elementType)[]")
     }
     return ("unnest(\(arrays.joined(separator: ", ")))", parameters)
-  }
-}
-
-extension Money {
-  fileprivate var numeric: PostgresNumeric { PostgresNumeric(scaled: minorUnits, decimals: Int(currency.digits)) }
-}
-
-extension Statement {
-  /// The stated content; nil if it is absent.
-  func content<Content>() -> Content? where Value == Content? {
-    switch self {
-    case .absent: nil
-    case .stated(let content): content
-    }
   }
 }

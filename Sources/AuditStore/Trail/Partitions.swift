@@ -90,7 +90,7 @@ package enum Partitions {
           if try row.bool("is_old") { found.append(try row.int64("evidence_id")) }
           continue
         }
-        let fact = try EvidenceTable.fact(row)
+        let fact = try EvidenceTable.fact(row, from: 3 + EvidenceTable.firstOfFact)
         statements[fact.key, default: []].append(
           EvidenceRetention.Statement(
             id: try row.int64("evidence_id"), subject: try row.optionalText("subject_id"), fact: fact,

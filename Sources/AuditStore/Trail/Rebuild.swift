@@ -91,7 +91,7 @@ package struct Rebuild {
       var count = 0
       for row in rows {
         count += 1
-        let fact = try EvidenceTable.fact(row)
+        let fact = try EvidenceTable.fact(row, from: EvidenceTable.firstOfFact - 1)
         let asOf = Instant(microseconds: try row.timestamp("as_of"))
         if let last = facts.last, last.transactionId != fact.transactionId || last.environment != fact.environment {
           fold()

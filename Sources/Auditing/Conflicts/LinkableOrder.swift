@@ -34,7 +34,7 @@ struct LinkableOrder {
   static func forEach(
     inGroup record: inout RecordReader, asked: BloomFilter = .all, _ body: (UnprovenLink, LinkableOrder) throws -> Void
   ) throws {
-    guard let order = try BorrowedOrder(&record), try !record.flag() else { return }
+    guard let order = try BorrowedOrder?(from: &record), try !record.flag() else { return }
     let token = order.appAccountToken.flatMap { asked.mayContain(AccountToken.fingerprint($0)) ? $0 : nil }
     let stated = order.transactionId.flatMap { asked.mayContain($0.fingerprint) ? $0 : nil }
     if token == nil, stated == nil { return }

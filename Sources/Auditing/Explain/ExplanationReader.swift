@@ -238,7 +238,7 @@ struct ExplanationReader: ~Copyable {
       ORDER BY signed_at, evidence_id
       """, [.textArray(keys.map(\.transactionId.text)), .textArray(keys.map(\.environment.rawValue))])
     for row in rows {
-      let fact = try EvidenceTable.fact(row)
+      let fact = try EvidenceTable.fact(row, from: EvidenceTable.firstOfFact - 1)
       let key = TransactionKey(environment: fact.environment, transactionId: Identifier(fact.transactionId))
       found[key, default: []].append(
         Explanation.Statement(

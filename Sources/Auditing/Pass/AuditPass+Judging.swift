@@ -195,6 +195,7 @@ extension AuditPass {
       order, group, [try Delivery(from: &waiting)], transactions, nil, rules: plan.rules, open: open)
     let judgement = Judgement(judging: facts, rules: plan.rules)
     return sale.isConfirmed(by: judgement)
+      && RecordBytes.bytes(sale.order.write(to:)) == RecordBytes.bytes(order.write(to:))
       && RecordBytes.bytes(sale.writeJudgedOrder) == RecordBytes.bytes { JudgedOrder(judgement)?.write(to: &$0) }
       && facts.claims.owned == transactions.claimable && facts.claims.lost.isEmpty
   }

@@ -132,7 +132,7 @@ private struct GroupWriter: ~Copyable {
     proofCount = 0
     if let order = try sales.plainOrder(orders.front) {
       isPlain = true
-      order.write(to: &row)
+      Optional(order).write(to: &row)
       assert(
         (try? sales.order(orders.front, asOf: Instant(microseconds: 0))).map { RecordBytes.bytes($0.write(to:)) }
           == row.bytes, "it is no plain row")
@@ -168,33 +168,29 @@ private struct GroupWriter: ~Copyable {
     record.put(false)
     try groups.add(record.content)
     assert((try? group()).map { RecordBytes.bytes($0.write(to:)) } == record.bytes, "it is no plain group")
-    var order = RecordReader(row.content)
-    guard let order = try BorrowedOrder(&order) else { throw RecordReader.Mismatch() }
+    var rowReader = RecordReader(row.content)
+    guard let order = try BorrowedOrder?(from: &rowReader) else { throw RecordReader.Mismatch() }
+    let side = BorrowedTransactionReference.OrderSide(order)
     reading.totals.add(order)
     var (isStatedIDUsed, hasPurchases) = (false, false)
     for proof in views {
       try proof.forEachContained { _, _ in hasPurchases = true }
-      if proof.proof.hasDefect { continue }
+      if proof.receipt.defect != nil { continue }
       try proof.forEachContained { environment, transactionId in
         // Nearly always the order's own proof contains the stated transaction: one reference covers both.
         let isNamed = !isStatedIDUsed && order.transactionId == transactionId
         isStatedIDUsed = isStatedIDUsed || isNamed
-        record.clear()
-        order.writeSide(to: &record)
-        record.put(isNamed)
-        proof.writeReferenceSource(of: environment, to: &record)
-        try references.add(transactionId, record)
+        try write(
+          BorrowedTransactionReference(
+            transactionId: transactionId, order: side, isNamed: isNamed,
+            referenceSource: BorrowedTransactionReference.ReferenceSource(environment, containedIn: proof.receipt)))
       }
     }
     if !hasPurchases, let token = order.appAccountToken {
       reading.tokens.insert(AccountToken.fingerprint(token))
     }
     if let named = order.transactionId, !isStatedIDUsed {
-      record.clear()
-      order.writeSide(to: &record)
-      record.put(true)
-      record.put(false)
-      try references.add(named, record)
+      try write(BorrowedTransactionReference(transactionId: named, order: side, isNamed: true))
     }
     return true
   }
@@ -215,6 +211,12 @@ private struct GroupWriter: ~Copyable {
   }
 
   mutating func write(_ reference: borrowing TransactionReference) throws {
+    record.clear()
+    reference.write(to: &record)
+    try references.add(reference.transactionId, record)
+  }
+
+  private mutating func write(_ reference: BorrowedTransactionReference) throws {
     record.clear()
     reference.write(to: &record)
     try references.add(reference.transactionId, record)

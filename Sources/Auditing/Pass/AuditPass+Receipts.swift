@@ -23,8 +23,8 @@ extension AuditPass {
       count += 1
       if count % 4_096 == 0 { try endIfStopped() }
       var rows: [ReceiptRow] = []
-      if let id = receipts.nextKey, try checks.isNext(id), let state = try BorrowedReceipt.State(checks.front, from: 1),
-        !state.isOwed(asOf: asOf, stuckAfter: plan.rules.stuckAfter),
+      if let id = receipts.nextKey, try checks.isNext(id), let state = try BorrowedProofState(checks.front, from: 1),
+        state.outcome == .verified, !state.isUnproven, !state.isOwed(asOf: asOf, stuckAfter: plan.rules.stuckAfter),
         let receipt = try SalesRows.plainReceipt(receipts.front, state)
       {
         record.clear()
@@ -32,7 +32,7 @@ extension AuditPass {
         let isListed = try receipts.front.optionalBool(8) ?? false
         try receipts.skip()
         var waiting = RecordReader(record.content)
-        let plain = try BorrowedReceipt(&waiting)
+        let plain = try BorrowedReceipt(from: &waiting)
         // Only after the next row is read is it certain that the ID is unique.
         if receipts.nextKey != plain.receiptId {
           if isListed, plain.receivedAt >= plan.judgedFrom { try collector.list(plain, record) }
@@ -115,7 +115,7 @@ extension AuditPass {
     if row.isListed, row.receipt.receivedAt >= plan.judgedFrom { try list(row.receipt) }
     var key = RecordBytes()
     var record = RecordBytes()
-    Proof.write(row.receipt, containing: contained, to: &record)
+    Proof(receipt: row.receipt, contained: contained).write(to: &record)
     key.put(sorting: row.receipt.orderId)
     try proofs.add(sorting: key, record)
   }

@@ -170,19 +170,21 @@ struct OrderTransactionWriter: ~Copyable {
     _ row: borrowing CopyReader, _ references: borrowing ReferencesToTransaction, _ sharedPurchases: Set<UInt64>,
     withoutReceipt: BloomFilter, rules: Rules
   ) throws -> Bool {
-    guard let only = references.only, let reference = try BorrowedTransactionReference(only),
-      let transaction = try TransactionTable.plain(row),
-      sharedPurchases.isEmpty || !sharedPurchases.contains(transaction.payment.purchaseKey.fingerprint)
+    guard let only = references.only else { return false }
+    var reader = RecordReader(only)
+    let reference = try BorrowedTransactionReference(from: &reader)
+    guard let order = reference.order, !order.isBad, let transaction = try TransactionTable.plain(row),
+      sharedPurchases.isEmpty || !sharedPurchases.contains(transaction.purchaseKey.fingerprint)
     else { return false }
-    if !withoutReceipt.isEmpty, let token = transaction.payment.appAccountToken,
+    if !withoutReceipt.isEmpty, case .stated(let token?) = transaction.appAccountToken,
       withoutReceipt.mayContain(AccountToken.fingerprint(token))
     {
       return false
     }
     record.clear()
-    guard transaction.writeOrderTransaction(of: reference, to: &record) else { return false }
+    guard transaction.writeOrderTransaction(of: order, reference, to: &record) else { return false }
     assert((try? Self.whole(row, references, rules)) == record.bytes, "it is no plain transaction")
-    try sink.add(reference.orderId, record)
+    try sink.add(order.orderId, record)
     return true
   }
 

@@ -49,7 +49,7 @@ struct GroupReading: ~Copyable {
   /// The product of the current order; nil for an invalid or repeated row.
   func productId() throws -> BorrowedText? {
     var reader = RecordReader(content)
-    guard let order = try BorrowedOrder(&reader), try !reader.flag() else { return nil }
+    guard let order = try BorrowedOrder?(from: &reader), try !reader.flag() else { return nil }
     return order.productId
   }
 
@@ -74,17 +74,17 @@ struct GroupReading: ~Copyable {
 
   /// The current order if its one proof contains one transaction that it alone could own. Valid until `advance()`.
   @inline(__always)
-  func plain() throws -> (order: BorrowedOrder, proof: BorrowedProof, payment: BorrowedPayment)? {
+  func plain() throws -> (order: BorrowedOrder, proof: BorrowedReceipt, payment: BorrowedTransaction)? {
     guard ends.count == 1 else { return nil }
     var reader = RecordReader(content)
-    guard let order = try BorrowedOrder(&reader), try !reader.flag(), try reader.int() == 1 else { return nil }
+    guard let order = try BorrowedOrder?(from: &reader), try !reader.flag(), try reader.int() == 1 else { return nil }
     let proof = try WaitingProof(&reader)
     if try reader.flag() { return nil }
     var transaction = RecordReader(encodedTransactions.content)
-    guard let payment = try BorrowedPayment(orderTransaction: &transaction),
+    guard let payment = try BorrowedTransaction(orderTransaction: &transaction),
       try proof.containsTransactionID(payment.transactionId, in: payment.environment)
     else { return nil }
-    return (order, proof.proof, payment)
+    return (order, proof.receipt, payment)
   }
 
   /// The orders do not come in the order of the records kept for them.

@@ -161,29 +161,6 @@ extension RecordReader {
   }
 }
 
-extension Delivery {
-  func write(to record: inout RecordBytes) {
-    record.put(deliveryId)
-    record.put(orderId)
-    record.put(userId)
-    record.put(productId)
-    record.put(quantity)
-    record.put(deliveredAt.microseconds)
-    record.put(revokedAt)
-    record.put(defect)
-    if defect != nil { record.put(isUndated) }
-  }
-
-  init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
-    self.init(
-      deliveryId: try record.id(), orderId: try record.optionalId(), userId: try record.id(),
-      productId: try record.id(), quantity: try record.optionalInt(),
-      deliveredAt: Instant(microseconds: try record.int()), revokedAt: try record.optionalInstant(),
-      defect: try record.optionalText())
-    if defect != nil { isUndated = try record.flag() }
-  }
-}
-
 extension SalesTotals {
   func write(to writer: inout AuditFrameWriter) throws {
     for line in byCurrency {

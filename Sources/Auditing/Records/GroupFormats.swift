@@ -2,189 +2,111 @@ import AuditStore
 import Reconciliation
 import Streams
 
-// Formats of records on disk. Each `write(to:)` must match the `init(from:)` next to it.
+// The fields of records on disk, in the order in which they are written and read.
 
-extension TransactionKey {
-  func write(to record: inout RecordBytes) {
-    record.put(environment, of: Vocabularies.environment)
-    record.put(transactionId)
-  }
+extension TransactionKey: FieldCoded {
+  public static var blank: TransactionKey { TransactionKey(environment: .production, transactionId: .blank) }
 
-  init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
-    guard let environment = try record.word(of: Vocabularies.environment) else { throw RecordReader.Mismatch() }
-    self.init(environment: environment, transactionId: try record.id())
+  public mutating func code<Coder: FieldCoder & ~Copyable>(with coder: inout Coder) throws(Coder.Failure) {
+    try coder.code(word: &environment, of: Vocabularies.environment)
+    try coder.code(&transactionId)
   }
 }
 
-extension CheckSubject {
-  func write(to record: inout RecordBytes) {
-    record.put(kind == .lookup)
-    record.put(id)
-  }
+extension CheckSubject: FieldCoded {
+  package static var blank: CheckSubject { CheckSubject(kind: .receipt, id: .blank) }
 
-  init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
-    self.init(kind: try record.flag() ? .lookup : .receipt, id: try record.id())
+  package mutating func code<Coder: FieldCoder & ~Copyable>(with coder: inout Coder) throws(Coder.Failure) {
+    try kind.code(with: &coder)
+    try coder.code(&id)
   }
 }
 
-extension Proof {
-  func write(to record: inout RecordBytes) { Proof.write(receipt, containing: contained, to: &record) }
-
-  static func write(_ receipt: borrowing Receipt, containing contained: [TransactionKey], to record: inout RecordBytes)
-  {
-    receipt.write(to: &record)
-    record.put(contained) { $0.write(to: &$1) }
-  }
-
-  init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
-    self.init(
-      receipt: try Receipt(from: &record),
-      contained: try record.list { (record) throws(RecordReader.Mismatch) in try TransactionKey(from: &record) })
+extension CheckSubject.Kind {
+  mutating func code<Coder: FieldCoder & ~Copyable>(with coder: inout Coder) throws(Coder.Failure) {
+    var isLookup = self == .lookup
+    try coder.code(&isLookup)
+    self = isLookup ? .lookup : .receipt
   }
 }
 
-extension LookedUp {
-  func write(to record: inout RecordBytes) {
-    record.put(subjectId)
-    state.write(to: &record)
-    record.put(contained) { $0.write(to: &$1) }
-  }
+extension Proof: FieldCoded {
+  static var blank: Proof { Proof(receipt: .blank, contained: []) }
 
-  init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
-    self.init(
-      subjectId: try record.id(), state: try ProofState(from: &record),
-      contained: try record.list { (record) throws(RecordReader.Mismatch) in try TransactionKey(from: &record) })
+  mutating func code<Coder: FieldCoder & ~Copyable>(with coder: inout Coder) throws(Coder.Failure) {
+    try coder.code(&receipt)
+    try coder.code(&contained)
   }
 }
 
-extension OrderRow {
-  func write(to record: inout RecordBytes) {
-    switch self {
-    case .valid(let order):
-      record.put(true)
-      record.put(order.orderId)
-      record.put(order.userId)
-      record.put(order.bundleId)
-      record.put(order.productId)
-      record.put(Int64(order.quantity))
-      record.put(Optional(order.amount))
-      record.put(order.status.rawValue)
-      record.put(order.transactionId)
-      record.put(order.appAccountToken)
-      record.put(order.createdAt.microseconds)
-      record.put(order.verifiedAt)
-      record.put(order.isChangedAfterAsOf)
-      record.put(order.refundBookedBy)
-    case .bad(let bad):
-      record.put(false)
-      record.put(bad.orderId)
-      record.put(bad.userId)
-      record.put(bad.bundleId)
-      record.put(bad.productId)
-      record.put(bad.quantity)
-      record.put(bad.amountText)
-      record.put(bad.currencyText)
-      record.put(bad.statusText)
-      record.put(bad.transactionId)
-      record.put(bad.createdAt.microseconds)
-      record.put(bad.defect)
-      record.put(bad.isUndated)
-    }
-  }
+extension LookedUp: FieldCoded {
+  static var blank: LookedUp { LookedUp(subjectId: .blank, state: .blank, contained: []) }
 
-  init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
-    let isValid = try record.flag()
-    let orderId = try record.id()
-    let userId = try record.id()
-    let bundleId = try record.optionalText()
-    let productId = try record.id()
-    guard isValid else {
-      let quantity = try record.optionalInt()
-      var bad = BadOrder(
-        orderId: orderId, userId: userId, bundleId: bundleId, productId: productId, quantity: quantity,
-        amountText: try record.text(), currencyText: try record.text(), statusText: try record.text(),
-        transactionId: try record.optionalId(), createdAt: Instant(microseconds: try record.int()),
-        defect: try record.text())
-      bad.isUndated = try record.flag()
-      self = .bad(bad)
-      return
-    }
-    let quantity = Int32(clamping: try record.int())
-    guard let amount = try record.optionalMoney(), let status = OrderStatus(rawValue: try record.text())
-    else { throw RecordReader.Mismatch() }
-    let transactionId = try record.optionalId()
-    let appAccountToken = try record.optionalText()
-    var order = Order(
-      orderId: orderId, userId: userId, productId: productId, quantity: quantity, amount: amount, status: status,
-      createdAt: Instant(microseconds: try record.int()))
-    order.bundleId = bundleId
-    order.transactionId = transactionId
-    order.appAccountToken = appAccountToken
-    order.verifiedAt = try record.optionalInstant()
-    order.isChangedAfterAsOf = try record.flag()
-    order.refundBookedBy = try record.optionalInstant()
-    self = .valid(order)
+  mutating func code<Coder: FieldCoder & ~Copyable>(with coder: inout Coder) throws(Coder.Failure) {
+    try coder.code(&subjectId)
+    try coder.code(&state)
+    try coder.code(&contained)
   }
 }
 
-extension OrderGroup {
-  func write(to record: inout RecordBytes) {
-    row.write(to: &record)
-    record.put(isRepeated)
-    record.put(proofs) { $0.write(to: &$1) }
-    record.put(lookup != nil)
-    lookup?.write(to: &record)
-  }
+extension OrderGroup: FieldCoded {
+  static var blank: OrderGroup { OrderGroup(row: .blank) }
 
-  init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
-    self.init(row: try OrderRow(from: &record))
-    isRepeated = try record.flag()
-    proofs = try record.list { (record) throws(RecordReader.Mismatch) in try Proof(from: &record) }
-    if try record.flag() { lookup = try LookedUp(from: &record) }
+  mutating func code<Coder: FieldCoder & ~Copyable>(with coder: inout Coder) throws(Coder.Failure) {
+    try coder.code(&row)
+    try coder.code(&isRepeated)
+    try coder.code(&proofs)
+    try coder.code(&lookup)
   }
 }
 
-extension TransactionReference {
+extension TransactionReferenceFields: FieldCoded {
+  static var blank: TransactionReferenceFields { TransactionReferenceFields(transactionId: .blank) }
+
   /// Leaves out the transaction ID, which is the sorting key.
-  func write(to record: inout RecordBytes) {
-    record.put(order != nil)
-    if let order {
-      record.put(order.orderId)
-      record.put(order.userId)
-      record.put(order.productId)
-      record.put(order.createdAt.microseconds)
-      record.put(order.named)
-      record.put(order.appAccountToken)
-      record.put(order.isBad)
-    }
-    record.put(isNamed)
-    record.put(referenceSource != nil)
-    if let referenceSource {
-      record.put(referenceSource.environment, of: Vocabularies.environment)
-      referenceSource.subject.write(to: &record)
-      record.put(referenceSource.userId)
-      record.put(referenceSource.receivedAt.microseconds)
-      record.put(referenceSource.isAboutSinglePurchase)
-      record.put(referenceSource.isGenuine)
-      record.put(referenceSource.awaitsDetails)
-    }
+  mutating func code<Coder: FieldCoder & ~Copyable>(with coder: inout Coder) throws(Coder.Failure) {
+    try coder.code(&order)
+    try coder.code(&isNamed)
+    try coder.code(&referenceSource)
   }
 
-  init(_ transactionId: Identifier, from record: inout RecordReader) throws(RecordReader.Mismatch) {
-    self.init(transactionId: transactionId, order: nil)
-    if try record.flag() {
-      order = OrderSide(
-        orderId: try record.id(), userId: try record.id(), productId: try record.id(),
-        createdAt: Instant(microseconds: try record.int()), named: try record.optionalId(),
-        appAccountToken: try record.optionalText(), isBad: try record.flag())
-    }
-    isNamed = try record.flag()
-    if try record.flag() {
-      guard let environment = try record.word(of: Vocabularies.environment) else { throw RecordReader.Mismatch() }
-      referenceSource = ReferenceSource(
-        environment: environment, subject: try CheckSubject(from: &record), userId: try record.optionalId(),
-        receivedAt: Instant(microseconds: try record.int()), isAboutSinglePurchase: try record.flag(),
-        isGenuine: try record.flag(), awaitsDetails: try record.flag())
-    }
+  init(_ transactionId: ID, from record: inout RecordReader) throws(RecordReader.Mismatch) {
+    try self.init(from: &record)
+    self.transactionId = transactionId
+  }
+}
+
+extension TransactionReferenceFields.OrderSide: FieldCoded {
+  static var blank: Self {
+    Self(orderId: .blank, userId: .blank, productId: .blank, createdAt: .blank, named: nil, isBad: false)
+  }
+
+  mutating func code<Coder: FieldCoder & ~Copyable>(with coder: inout Coder) throws(Coder.Failure) {
+    try coder.code(&orderId)
+    try coder.code(&userId)
+    try coder.code(&productId)
+    try coder.code(&createdAt)
+    try coder.code(&named)
+    try coder.code(&appAccountToken)
+    try coder.code(&isBad)
+  }
+}
+
+extension TransactionReferenceFields.ReferenceSource: FieldCoded {
+  static var blank: Self {
+    Self(
+      environment: .production, kind: .receipt, subjectId: .blank, userId: nil, receivedAt: .blank,
+      isAboutSinglePurchase: false, isGenuine: false)
+  }
+
+  mutating func code<Coder: FieldCoder & ~Copyable>(with coder: inout Coder) throws(Coder.Failure) {
+    try coder.code(word: &environment, of: Vocabularies.environment)
+    try kind.code(with: &coder)
+    try coder.code(&subjectId)
+    try coder.code(&userId)
+    try coder.code(&receivedAt)
+    try coder.code(&isAboutSinglePurchase)
+    try coder.code(&isGenuine)
+    try coder.code(&awaitsDetails)
   }
 }

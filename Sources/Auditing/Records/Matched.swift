@@ -11,24 +11,28 @@ struct Matched {
   var newestProofs: [TransactionKey: CheckSubject] = [:]
 }
 
-extension Matched {
-  func write(to record: inout RecordBytes) {
-    record.put(orderId)
-    record.put(contested) { $0.write(to: &$1) }
-    claims.write(to: &record)
-    record.put(newestProofs.sorted { $0.key < $1.key }) { proof, record in
-      proof.key.write(to: &record)
-      proof.value.write(to: &record)
-    }
-  }
+extension Matched: FieldCoded {
+  static var blank: Matched { Matched(orderId: .blank, contested: [], claims: .blank) }
 
-  init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
-    self.init(
-      orderId: try record.id(),
-      contested: try record.list { (record) throws(RecordReader.Mismatch) in try TransactionRecord(from: &record) },
-      claims: try OrderClaims(from: &record))
-    for _ in 0..<(try record.int()) {
-      newestProofs[try TransactionKey(from: &record)] = try CheckSubject(from: &record)
-    }
+  mutating func code<Coder: FieldCoder & ~Copyable>(with coder: inout Coder) throws(Coder.Failure) {
+    try coder.code(&orderId)
+    try coder.code(&contested)
+    try coder.code(&claims)
+    var proofs = newestProofs.sorted { $0.key < $1.key }.map { NewestProof(key: $0.key, subject: $0.value) }
+    try coder.code(&proofs)
+    if Coder.isReading { for proof in proofs { newestProofs[proof.key] = proof.subject } }
+  }
+}
+
+/// The newest proof that contains a transaction.
+private struct NewestProof: FieldCoded {
+  var key: TransactionKey
+  var subject: CheckSubject
+
+  static var blank: NewestProof { NewestProof(key: .blank, subject: .blank) }
+
+  mutating func code<Coder: FieldCoder & ~Copyable>(with coder: inout Coder) throws(Coder.Failure) {
+    try coder.code(&key)
+    try coder.code(&subject)
   }
 }

@@ -16,65 +16,73 @@ enum OrderTransaction {
   case sharedSubscription
 }
 
-extension OrderTransaction {
-  func write(to record: inout RecordBytes) {
+extension OrderTransaction: FieldCoded {
+  /// The cases in the byte order of their records.
+  enum Kind: String, CaseIterable {
+    case sharedSubscription, neighbors, tokenUser, sibling, transaction
+  }
+
+  static let kinds = Vocabulary<Kind>()
+
+  static var blank: OrderTransaction { .sharedSubscription }
+
+  private init(blank kind: Kind) {
+    self =
+      switch kind {
+      case .sharedSubscription: .sharedSubscription
+      case .neighbors: .neighbors(subscription: .blank, .blank)
+      case .tokenUser: .tokenUser(token: "", userId: .blank)
+      case .sibling: .sibling(.blank, userId: nil, newestProof: nil)
+      case .transaction: .transaction(.blank, isClaimable: false, newestProof: nil)
+      }
+  }
+
+  private var kind: Kind {
     switch self {
-    case .transaction(let transaction, let isClaimable, let newestProof):
-      record.put(true)
-      transaction.write(to: &record)
-      record.put(isClaimable)
-      record.put(newestProof != nil)
-      newestProof?.write(to: &record)
-    case .sibling(let transaction, let userId, let newestProof):
-      record.put(false)
-      record.put(true)
-      transaction.write(to: &record)
-      record.put(userId)
-      record.put(newestProof != nil)
-      newestProof?.write(to: &record)
-    case .tokenUser(let token, let userId):
-      record.put(false)
-      record.put(false)
-      record.put(true)
-      record.put(token)
-      record.put(userId)
-    case .neighbors(let subscription, let neighbors):
-      record.put(false)
-      record.put(false)
-      record.put(false)
-      record.put(true)
-      record.put(subscription)
-      record.put(neighbors.earlierUser)
-      record.put(neighbors.hasLaterOrder)
-    case .sharedSubscription: for _ in 0..<4 { record.put(false) }
+    case .sharedSubscription: .sharedSubscription
+    case .neighbors: .neighbors
+    case .tokenUser: .tokenUser
+    case .sibling: .sibling
+    case .transaction: .transaction
+    }
+  }
+
+  mutating func code<Coder: FieldCoder & ~Copyable>(with coder: inout Coder) throws(Coder.Failure) {
+    var kind = kind
+    try coder.code(word: &kind, of: Self.kinds)
+    if Coder.isReading { self = OrderTransaction(blank: kind) }
+    switch self {
+    case .transaction(var transaction, var isClaimable, var newestProof):
+      try coder.code(&transaction)
+      try coder.code(&isClaimable)
+      try coder.code(&newestProof)
+      self = .transaction(transaction, isClaimable: isClaimable, newestProof: newestProof)
+    case .sibling(var transaction, var userId, var newestProof):
+      try coder.code(&transaction)
+      try coder.code(&userId)
+      try coder.code(&newestProof)
+      self = .sibling(transaction, userId: userId, newestProof: newestProof)
+    case .tokenUser(var token, var userId):
+      try coder.code(&token)
+      try coder.code(&userId)
+      self = .tokenUser(token: token, userId: userId)
+    case .neighbors(var subscription, var neighbors):
+      try coder.code(&subscription)
+      try coder.code(&neighbors)
+      self = .neighbors(subscription: subscription, neighbors)
+    case .sharedSubscription: break
     }
   }
 
   static let sharedSubscriptionBytes = RecordBytes.bytes(Self.sharedSubscription.write(to:))
+}
 
-  init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
-    guard try record.flag() else {
-      if try record.flag() {
-        self = .sibling(
-          try TransactionRecord(from: &record), userId: try record.optionalId(),
-          newestProof: try record.flag() ? try CheckSubject(from: &record) : nil)
-        return
-      }
-      if try record.flag() {
-        self = .tokenUser(token: try record.text(), userId: try record.id())
-        return
-      }
-      self =
-        try record.flag()
-        ? .neighbors(
-          subscription: try record.id(),
-          SubscriptionNeighbors(earlierUser: try record.optionalId(), hasLaterOrder: try record.flag()))
-        : .sharedSubscription
-      return
-    }
-    self = .transaction(
-      try TransactionRecord(from: &record), isClaimable: try record.flag(),
-      newestProof: try record.flag() ? try CheckSubject(from: &record) : nil)
+extension SubscriptionNeighbors: FieldCoded {
+  public static var blank: SubscriptionNeighbors { SubscriptionNeighbors(earlierUser: nil, hasLaterOrder: false) }
+
+  public mutating func code<Coder: FieldCoder & ~Copyable>(with coder: inout Coder) throws(Coder.Failure) {
+    try coder.code(&earlierUser)
+    try coder.code(&hasLaterOrder)
   }
 }
 

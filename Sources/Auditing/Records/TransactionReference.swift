@@ -3,39 +3,31 @@ import Reconciliation
 
 /// A reference from an order, or a receipt without one, to a transaction ID. The order states it, or a proof contains
 /// it. Merging references by ID finds competing claims without a join of the shop's tables with ours.
-struct TransactionReference {
-  /// The properties of an order that decide whether it could claim a transaction. A class, because an order with
-  /// thousands of listed purchases has a reference to each.
-  final class OrderSide: Sendable {
-    let orderId: Identifier
-    let userId: Identifier
-    let productId: Identifier
-    let createdAt: Instant
-    let named: Identifier?
-    let appAccountToken: String?
-    /// An invalid row claims nothing; only its user matters.
-    let isBad: Bool
+typealias TransactionReference = TransactionReferenceFields<Identifier, String>
 
-    init(
-      orderId: Identifier, userId: Identifier, productId: Identifier, createdAt: Instant, named: Identifier?,
-      appAccountToken: String? = nil, isBad: Bool
-    ) {
-      self.orderId = orderId
-      self.userId = userId
-      self.productId = productId
-      self.createdAt = createdAt
-      self.named = named
-      self.appAccountToken = appAccountToken
-      self.isBad = isBad
-    }
+/// A reference in the bytes of its record.
+typealias BorrowedTransactionReference = TransactionReferenceFields<BorrowedText, BorrowedText>
+
+struct TransactionReferenceFields<ID: FieldText, Text: FieldText> {
+  /// The properties of an order that decide whether it could claim a transaction.
+  struct OrderSide {
+    var orderId: ID
+    var userId: ID
+    var productId: ID
+    var createdAt: Instant
+    var named: ID?
+    var appAccountToken: Text?
+    /// An invalid row claims nothing; only its user matters.
+    var isBad: Bool
   }
 
   /// The receipt or look-up that contains a transaction.
   struct ReferenceSource {
     var environment: AppleEnvironment
-    var subject: CheckSubject
+    var kind: CheckSubject.Kind
+    var subjectId: ID
     /// The sender of the receipt; nil for a look-up.
-    var userId: Identifier?
+    var userId: ID?
     var receivedAt: Instant
     /// True if the proof is about one purchase, false for an app receipt.
     var isAboutSinglePurchase: Bool
@@ -45,12 +37,33 @@ struct TransactionReference {
     var awaitsDetails = false
   }
 
-  var transactionId: Identifier
+  var transactionId: ID
   /// nil: the receipt has no order, or one that does not exist.
   var order: OrderSide?
   /// True if the order states the ID, in any environment.
   var isNamed = false
   var referenceSource: ReferenceSource?
+}
+
+extension TransactionReferenceFields.OrderSide {
+  init(_ order: OrderFields<ID, Text>) {
+    self.init(
+      orderId: order.orderId, userId: order.userId, productId: order.productId, createdAt: order.createdAt,
+      named: order.transactionId, appAccountToken: order.appAccountToken, isBad: false)
+  }
+}
+
+extension TransactionReferenceFields.ReferenceSource {
+  init(_ environment: AppleEnvironment, containedIn receipt: ReceiptFields<ID, Text>) {
+    self.init(
+      environment: environment, kind: .receipt, subjectId: receipt.receiptId, userId: receipt.userId,
+      receivedAt: receipt.receivedAt, isAboutSinglePurchase: receipt.state.kind != .app,
+      isGenuine: receipt.state.isProof, awaitsDetails: receipt.state.awaitsDetails)
+  }
+}
+
+extension TransactionReference.ReferenceSource {
+  var subject: CheckSubject { CheckSubject(kind: kind, id: subjectId) }
 }
 
 extension OrderGroup {
@@ -70,10 +83,7 @@ extension OrderGroup {
       side = TransactionReference.OrderSide(
         orderId: bad.orderId, userId: bad.userId, productId: bad.productId, createdAt: bad.createdAt, named: nil,
         isBad: true)
-    case .valid(let order):
-      side = TransactionReference.OrderSide(
-        orderId: order.orderId, userId: order.userId, productId: order.productId, createdAt: order.createdAt,
-        named: order.transactionId, appAccountToken: order.appAccountToken, isBad: false)
+    case .valid(let order): side = TransactionReference.OrderSide(order)
     }
     // Nearly always the order's own proof contains the stated transaction: one reference covers both.
     var isStatedIDUsed = false
@@ -87,14 +97,14 @@ extension OrderGroup {
         try body(
           TransactionReference(
             transactionId: key.transactionId, order: side, isNamed: isName(key.transactionId),
-            referenceSource: TransactionReference.ReferenceSource(of: key, by: proofs[place].receipt)))
+            referenceSource: TransactionReference.ReferenceSource(key.environment, containedIn: proofs[place].receipt)))
       }
     }
     if let lookup {
       for key in lookup.contained {
         let referenceSource = TransactionReference.ReferenceSource(
-          environment: key.environment, subject: CheckSubject(kind: .lookup, id: lookup.subjectId), userId: nil,
-          receivedAt: side.createdAt, isAboutSinglePurchase: true, isGenuine: lookup.state.outcome != .rejected)
+          environment: key.environment, kind: .lookup, subjectId: lookup.subjectId, receivedAt: side.createdAt,
+          isAboutSinglePurchase: true, isGenuine: lookup.state.outcome != .rejected)
         try body(
           TransactionReference(
             transactionId: key.transactionId, order: side, isNamed: isName(key.transactionId),
@@ -112,17 +122,7 @@ extension Proof {
     contained.map {
       TransactionReference(
         transactionId: $0.transactionId, order: side,
-        referenceSource: TransactionReference.ReferenceSource(of: $0, by: receipt)
-      )
+        referenceSource: TransactionReference.ReferenceSource($0.environment, containedIn: receipt))
     }
-  }
-}
-
-extension TransactionReference.ReferenceSource {
-  fileprivate init(of key: TransactionKey, by receipt: borrowing Receipt) {
-    self.init(
-      environment: key.environment, subject: CheckSubject(kind: .receipt, id: receipt.receiptId),
-      userId: receipt.userId, receivedAt: receipt.receivedAt, isAboutSinglePurchase: receipt.state.kind != .app,
-      isGenuine: receipt.state.isProof, awaitsDetails: receipt.state.awaitsDetails)
   }
 }

@@ -37,23 +37,30 @@ public struct PurchaseKey: Hashable, Comparable, Sendable {
   }
 }
 
-extension TransactionRecord {
+extension TransactionContents {
   public var purchaseKey: PurchaseKey {
-    if self.expiresDate != nil, let original = self.originalTransactionId {
-      let period = self.webOrderLineItemId
+    if expiresDate != nil, let original = originalTransactionId {
       return PurchaseKey(
-        environment: self.environment, transactionId: original, period: period ?? self.productId,
-        purchasedAt: period == nil ? self.purchaseDate : nil)
+        environment: environment, transactionId: original.id, period: (webOrderLineItemId ?? productId).id,
+        purchasedAt: webOrderLineItemId == nil ? purchaseDate : nil)
     }
-    let restored = restoresAnotherID ? self.originalTransactionId : nil
-    return PurchaseKey(environment: self.environment, transactionId: restored ?? self.transactionId)
+    // A restore is of its original purchase.
+    let restored = isRenewal != true && expiresDate == nil ? originalTransactionId : nil
+    return PurchaseKey(environment: environment, transactionId: (restored ?? transactionId).id)
   }
 
   /// The key of the subscription of a period, which no purchase has; nil for other purchases.
   public var subscriptionKey: PurchaseKey? {
-    guard self.expiresDate != nil, let original = self.originalTransactionId else { return nil }
-    return PurchaseKey(environment: self.environment, transactionId: original)
+    guard expiresDate != nil, let original = originalTransactionId else { return nil }
+    return PurchaseKey(environment: environment, transactionId: original.id)
   }
+}
+
+extension TransactionRecord {
+  public var purchaseKey: PurchaseKey { box.contents.purchaseKey }
+
+  /// As that of the contents.
+  public var subscriptionKey: PurchaseKey? { box.contents.subscriptionKey }
 
   /// The original transaction ID of a subscription's period in production; nil: it is none.
   public var productionSubscription: Identifier? {

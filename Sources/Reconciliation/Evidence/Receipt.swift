@@ -24,7 +24,12 @@ public enum CheckOutcome: String, Hashable, CaseIterable, Sendable {
 }
 
 /// The state of a proof: a receipt, or the look-up of an ID that an order states.
-public struct ProofState: Hashable, Sendable {
+public typealias ProofState = ProofStateFields<Identifier, String>
+
+/// The state of a receipt in the bytes of its row or record.
+public typealias BorrowedProofState = ProofStateFields<BorrowedText, BorrowedText>
+
+public struct ProofStateFields<ID: FieldText, Text: FieldText>: Equatable {
   public var outcome: CheckOutcome
   /// The `payment_reason` of the last answer or of its absence; nil: verified.
   public var reason: PaymentReason?
@@ -32,7 +37,7 @@ public struct ProofState: Hashable, Sendable {
   public var channel: EvidenceChannel?
   /// The environment in Apple's answer or signature, never the client's claim.
   public var environment: AppleEnvironment?
-  public var bundleId: String?
+  public var bundleId: Text?
   /// verifyReceipt's `status` or the Server API's error code.
   public var appleStatus: Int32?
   /// Consecutive attempts without a usable answer, plus the answer if there was one.
@@ -44,14 +49,14 @@ public struct ProofState: Hashable, Sendable {
   /// The as-of of the run that got the last usable answer.
   public var answeredAt: Instant?
   /// The one transaction ID in the verified payload; nil for app receipts, which list many.
-  public var signedTransactionId: Identifier?
+  public var signedTransactionId: ID?
   public var containedCount: Int32
   /// True if the signer is unknown, and Apple was asked about the IDs in the proof instead.
   /// Any client can state an ID, so such a proof supports no claim against another order.
   public var isUnproven = false
-  public var failedCheck: String?
+  public var failedCheck: Text?
 
-  public static let neverChecked = ProofState()
+  public static var neverChecked: ProofStateFields { ProofStateFields() }
 
   public init() {
     outcome = .pending
@@ -142,29 +147,100 @@ public struct ProofState: Hashable, Sendable {
   }
 }
 
+extension ProofStateFields: FieldCoded {
+  public static var blank: ProofStateFields { .neverChecked }
+
+  public mutating func code<Coder: FieldCoder & ~Copyable>(with coder: inout Coder) throws(Coder.Failure) {
+    coder.name("outcome")
+    try coder.code(word: &outcome, of: Vocabularies.outcome)
+    coder.name("reason")
+    try coder.code(word: &reason, of: Vocabularies.reason)
+    coder.name("payload_kind")
+    try coder.code(word: &kind, of: Vocabularies.receiptKind)
+    coder.name("channel")
+    try coder.code(word: &channel, of: Vocabularies.channel)
+    coder.name("environment")
+    try coder.code(word: &environment, of: Vocabularies.environment)
+    try coder.code(&bundleId, "bundle_id")
+    try coder.code(&appleStatus, "apple_status")
+    try coder.code(&attempts, "attempts")
+    try coder.code(&lastAttempt, "last_attempt")
+    try coder.code(&due)
+    try coder.code(&unansweredSince, "unanswered_since")
+    try coder.code(&answeredAt, "answered_at")
+    try coder.code(&signedTransactionId, "signed_transaction_id")
+    try coder.code(&containedCount, "brought_count")
+    try coder.code(&isUnproven, "is_unproven")
+    try coder.code(&failedCheck, "failed_check")
+  }
+}
+
+extension ProofStateFields: Hashable where ID: Hashable, Text: Hashable {}
+extension ProofStateFields: Sendable where ID: Sendable, Text: Sendable {}
+
+extension Dueness: FieldCoded {
+  public static var blank: Dueness { Dueness(from: .blank, rank: .open) }
+  public static var fieldCount: Int { 3 }
+
+  public mutating func code<Coder: FieldCoder & ~Copyable>(with coder: inout Coder) throws(Coder.Failure) {
+    try coder.code(&from, "due_from")
+    try coder.code(&until, "due_until")
+    var number = Int32(rank.rawValue)
+    try coder.code(&number, "due_rank")
+    if let read = Rank(rawValue: Int16(clamping: number)) { rank = read } else { try coder.fail() }
+  }
+}
+
 /// A receipt of the shop without its payload, with the state of its check.
-public struct Receipt: Hashable, Sendable {
-  public var receiptId: Identifier
-  public var orderId: Identifier?
-  public var userId: Identifier?
+public typealias Receipt = ReceiptFields<Identifier, String>
+
+/// A receipt in the bytes of its row or record.
+public typealias BorrowedReceipt = ReceiptFields<BorrowedText, BorrowedText>
+
+public struct ReceiptFields<ID: FieldText, Text: FieldText>: Equatable {
+  public var receiptId: ID
+  public var orderId: ID?
+  public var userId: ID?
   /// `Production` or `Sandbox` as the client claimed; never trusted.
-  public var claimedEnvironment: String?
+  public var claimedEnvironment: Text?
   public var receivedAt: Instant
-  public var state: ProofState
+  public var state: ProofStateFields<ID, Text>
   /// True if the row has no usable date, which is a defect. Another date stands in for ``receivedAt``.
   public var isUndated = false
   /// Set if the row breaks the sales contract. Such a receipt counts for nothing else.
-  public var defect: String?
+  public var defect: Text?
 
   public init(
-    receiptId: Identifier, orderId: Identifier?, userId: Identifier?, claimedEnvironment: String? = nil,
-    receivedAt: Instant, state: ProofState, defect: String? = nil
+    receiptId: ID, orderId: ID?, userId: ID?, claimedEnvironment: Text? = nil, receivedAt: Instant,
+    state: ProofStateFields<ID, Text>, defect: Text? = nil
   ) {
     (self.receiptId, self.orderId, self.userId) = (receiptId, orderId, userId)
     (self.claimedEnvironment, self.receivedAt, self.state) = (claimedEnvironment, receivedAt, state)
     self.defect = defect
   }
+}
 
+extension ReceiptFields: FieldCoded {
+  public static var blank: ReceiptFields {
+    ReceiptFields(receiptId: .blank, orderId: nil, userId: nil, receivedAt: .blank, state: .blank)
+  }
+
+  public mutating func code<Coder: FieldCoder & ~Copyable>(with coder: inout Coder) throws(Coder.Failure) {
+    try coder.code(&receiptId)
+    try coder.code(&orderId)
+    try coder.code(&userId)
+    try coder.code(&claimedEnvironment)
+    try coder.code(&receivedAt)
+    try coder.code(&defect)
+    if defect != nil { try coder.code(&isUndated) }
+    try coder.code(&state)
+  }
+}
+
+extension ReceiptFields: Hashable where ID: Hashable, Text: Hashable {}
+extension ReceiptFields: Sendable where ID: Sendable, Text: Sendable {}
+
+extension Receipt {
   var subject: Subject { .row(.receipt, receiptId, orderId: orderId, userId: userId) }
 }
 

@@ -29,16 +29,23 @@ public enum RefundRequestNotice: Hashable, Sendable {
 }
 
 /// The newest refund request for one transaction.
-public struct RefundRequest: Hashable, Sendable {
+public typealias RefundRequest = RefundRequestFields<String>
+
+public struct RefundRequestFields<Text: FieldText>: Equatable {
   public var date: Instant
   /// Apple's `consumptionRequestReason`. `FULFILLMENT_ISSUE` means "paid, not delivered".
-  public var reason: String?
+  public var reason: Text?
   public var declinedDate: Instant?
 
-  public init(date: Instant, reason: String? = nil, declinedDate: Instant? = nil) {
+  public init(date: Instant, reason: Text? = nil, declinedDate: Instant? = nil) {
     (self.date, self.reason, self.declinedDate) = (date, reason, declinedDate)
   }
+}
 
+extension RefundRequestFields: Hashable where Text: Hashable {}
+extension RefundRequestFields: Sendable where Text: Sendable {}
+
+extension RefundRequest {
   /// The time limit for an answer: 12 hours (Apple: Send Consumption Information).
   public var deadline: Instant { date + .hours(12) }
 

@@ -20,10 +20,13 @@ public enum EvidenceChannel: String, Hashable, CaseIterable, Sendable {
 
 /// A source's statement about one field, or its absence.
 /// `absent` never overwrites a statement. `stated(nil)` is Apple's statement that there is no value.
-public enum Statement<Value: Hashable & Sendable>: Hashable, Sendable {
+public enum Statement<Value: Equatable>: Equatable {
   case absent
   case stated(Value)
 }
+
+extension Statement: Hashable where Value: Hashable {}
+extension Statement: Sendable where Value: Sendable {}
 
 /// Apple's `inAppOwnershipType`: how a customer got a transaction.
 public enum Ownership: String, Hashable, CaseIterable, Sendable {
@@ -40,19 +43,21 @@ public enum ProductType: String, Hashable, Sendable {
 }
 
 /// Apple's revocation of a purchase, in full or in part.
-public struct Revocation: Hashable, Sendable {
+public typealias Revocation = RevocationFields<String>
+
+public struct RevocationFields<Text: FieldText>: Equatable {
   public var date: Instant
   /// The refunded share in milli-percent, 0 to 100,000; nil: not stated.
   public var percentage: Int32?
   /// Apple's `REFUND_FULL`, `REFUND_PRORATED`, `FAMILY_REVOKE` or a newer word; nil: not stated.
-  public var type: String?
+  public var type: Text?
   /// Apple's code: 1 for an issue in the app, 0 for any other reason.
   public var reason: Int32?
   /// True if some of several items were refunded (`advancedCommerceInfo.items`): an unknown part.
   public var coversSomeItemsOnly: Bool
 
   public init(
-    date: Instant, percentage: Int32? = nil, type: String? = nil, reason: Int32? = nil,
+    date: Instant, percentage: Int32? = nil, type: Text? = nil, reason: Int32? = nil,
     coversSomeItemsOnly: Bool = false
   ) {
     self.date = date
@@ -61,7 +66,12 @@ public struct Revocation: Hashable, Sendable {
     self.reason = reason
     self.coversSomeItemsOnly = coversSomeItemsOnly
   }
+}
 
+extension RevocationFields: Hashable where Text: Hashable {}
+extension RevocationFields: Sendable where Text: Sendable {}
+
+extension Revocation {
   var statesShare: Bool { percentage != nil || type != nil || coversSomeItemsOnly }
 
   /// Combines the statement with the known refund, if it is the same one. The refund keeps its first date.
@@ -139,21 +149,28 @@ public enum SubscriptionState: Int32, Hashable, CaseIterable, Sendable {
 }
 
 /// Further fields of Apple's `JWSTransactionDecodedPayload`, which cannot be fetched again cheaply.
-public struct TransactionDetails: Hashable, Sendable {
+public typealias TransactionDetails = TransactionDetailsFields<String>
+
+public struct TransactionDetailsFields<Text: FieldText>: Equatable {
   /// The storefront's country, three letters (ISO 3166-1 alpha-3), or Apple's storefront ID where the country is absent.
-  public var storefront: String?
-  public var appTransactionId: String?
+  public var storefront: Text?
+  public var appTransactionId: Text?
   /// 1 introductory, 2 promotional, 3 offer code, 4 win-back.
   public var offerType: Int32?
-  public var offerIdentifier: String?
-  public var subscriptionGroupIdentifier: String?
-  public var commitmentInfo: String?
+  public var offerIdentifier: Text?
+  public var subscriptionGroupIdentifier: Text?
+  public var commitmentInfo: Text?
   /// `BILLED_UPFRONT` or `MONTHLY`.
-  public var billingPlanType: String?
-  public var previousOriginalTransactionId: String?
+  public var billingPlanType: Text?
+  public var previousOriginalTransactionId: Text?
 
   public init() {}
+}
 
+extension TransactionDetailsFields: Hashable where Text: Hashable {}
+extension TransactionDetailsFields: Sendable where Text: Sendable {}
+
+extension TransactionDetails {
   /// Milliunits of the whole commitment. A monthly plan charges one month of it.
   var commitmentPrice: Int64? { commitmentField("commitmentPrice") }
 

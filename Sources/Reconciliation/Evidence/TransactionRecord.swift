@@ -10,65 +10,7 @@ public struct TransactionRecord: Hashable, Sendable {
     @usableFromInline init(_ contents: Contents) { self.contents = contents }
   }
 
-  public struct Contents: Hashable, Sendable {
-    public var environment: AppleEnvironment
-    public var transactionId: Identifier
-    public var originalTransactionId: Identifier?
-    public var webOrderLineItemId: Identifier?
-    public var bundleId: String?
-    public var productId: Identifier
-    public var productType: ProductType?
-    public var quantity: Int32?
-    public var purchaseDate: Instant?
-    public var originalPurchaseDate: Instant?
-    public var expiresDate: Instant?
-    /// The latest expiry, grace period end or renewal date of all periods of the subscription.
-    public var subscriptionExpiresDate: Instant?
-    /// The newest status of the subscription from any of its periods; nil: Apple was never asked.
-    public var subscriptionStatus: SubscriptionState?
-    /// Apple's date of `subscriptionStatus`. The newest period decides.
-    public var subscriptionStatusDate: Instant?
-    public var renewalDate: Instant?
-    /// The revocation in force; nil: none, or withdrawn.
-    public var revocation: Revocation?
-    /// Apple's last date of a statement about revocation; nil: no channel that can state it did.
-    /// verifyReceipt cannot state it for consumables, so its silence does not mean "not revoked".
-    public var revocationStatedDate: Instant?
-    /// Apple's first date of a statement that an earlier revocation was withdrawn; nil: none.
-    /// Beside a revocation in force, the withdrawal is later than the as-of.
-    public var revocationWithdrawnDate: Instant?
-    public var priceMilliunits: Int64?
-    public var currency: String?
-    public var appAccountToken: Statement<String?>
-    public var ownership: Ownership?
-    public var isRenewal: Bool?
-    public var hasOffer: Bool?
-    public var isUpgraded: Bool?
-    public var refundRequest: RefundRequest?
-    public var details = TransactionDetails()
-    /// True if evidence states two products or two apps for this ID.
-    public var isContradictory: Bool
-    public var channel: EvidenceChannel
-    public var signedDate: Instant
-    /// Apple's earliest date of evidence. Renewals are signed before their purchase date.
-    public var firstSignedDate: Instant?
-    /// When Apple first signed a notification about it; nil: no notification is known.
-    public var notifiedDate: Instant?
-    /// The as-of of the last run that asked Apple about it.
-    public var checkedAt: Instant?
-    /// The other transaction IDs of the same purchase, sorted.
-    public var otherIds: [Identifier] = []
-
-    public init(environment: AppleEnvironment, transactionId: Identifier, productId: Identifier) {
-      self.environment = environment
-      self.transactionId = transactionId
-      self.productId = productId
-      appAccountToken = .absent
-      isContradictory = false
-      channel = .verifyReceipt
-      signedDate = Instant(microseconds: 0)
-    }
-  }
+  public typealias Contents = TransactionContents<Identifier, String>
 
   public init(_ contents: Contents) { box = Box(contents) }
 
@@ -237,7 +179,7 @@ public struct TransactionRecord: Hashable, Sendable {
     return TransactionRecord(contents)
   }
 
-  var contents: Contents { box.contents }
+  public var contents: Contents { box.contents }
 
   public var restoresAnotherID: Bool { isRestore && hasOtherOriginal }
 

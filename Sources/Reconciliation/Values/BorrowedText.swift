@@ -2,6 +2,8 @@
 public struct BorrowedText: Comparable {
   public let bytes: UnsafeRawBufferPointer
 
+  public static var empty: BorrowedText { BorrowedText(UnsafeRawBufferPointer(start: nil, count: 0)) }
+
   public init(_ bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
 
   public var id: Identifier { Identifier(utf8: bytes) }

@@ -49,6 +49,9 @@ public struct Currency: Hashable, Comparable, Sendable, CustomStringConvertible 
     digitsByCode.keys.sorted().compactMap { key in digitsByCode[key].map { Currency(packed: key, digits: $0) } }
   }
 
+  /// No currency, to be read into.
+  public static let blank = Currency(packed: 0, digits: 0)
+
   private init(packed: UInt32, digits: UInt8) {
     self.packed = packed
     self.digits = digits

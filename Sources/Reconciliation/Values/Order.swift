@@ -4,18 +4,25 @@ public enum OrderStatus: String, Hashable, CaseIterable, Sendable {
 }
 
 /// One purchase as the shop recorded it.
-public struct Order: Hashable, Sendable {
-  public var orderId: Identifier
-  public var userId: Identifier
+public typealias Order = OrderFields<Identifier, String>
+
+/// A valid order in the bytes of its row or record.
+public typealias BorrowedOrder = OrderFields<BorrowedText, BorrowedText>
+
+/// The fields of an order. A new column is a property here and its line in `codeColumns(with:)`, from which the contract
+/// of the sales schema, the query of the rows, their decoding and the records on disk follow.
+public struct OrderFields<ID: FieldText, Text: FieldText>: Equatable {
+  public var orderId: ID
+  public var userId: ID
   /// nil: the only configured app.
-  public var bundleId: String?
-  public var productId: Identifier
+  public var bundleId: Text?
+  public var productId: ID
   public var quantity: Int32
   public var amount: Money
   public var status: OrderStatus
   /// As reported by the client or the first verification.
-  public var transactionId: Identifier?
-  public var appAccountToken: String?
+  public var transactionId: ID?
+  public var appAccountToken: Text?
   public var createdAt: Instant
   /// When the shop believed that the order was paid.
   public var verifiedAt: Instant?
@@ -25,13 +32,47 @@ public struct Order: Hashable, Sendable {
   public var refundBookedBy: Instant?
 
   public init(
-    orderId: Identifier, userId: Identifier, productId: Identifier, quantity: Int32 = 1, amount: Money,
-    status: OrderStatus, createdAt: Instant
+    orderId: ID, userId: ID, productId: ID, quantity: Int32 = 1, amount: Money, status: OrderStatus, createdAt: Instant
   ) {
     (self.orderId, self.userId, self.productId, self.quantity) = (orderId, userId, productId, quantity)
     (self.amount, self.status, self.createdAt) = (amount, status, createdAt)
   }
 }
+
+extension OrderFields: FieldCoded {
+  public static var blank: OrderFields {
+    OrderFields(
+      orderId: .blank, userId: .blank, productId: .blank, amount: .blank, status: .pending, createdAt: .blank)
+  }
+
+  public mutating func code<Coder: FieldCoder & ~Copyable>(with coder: inout Coder) throws(Coder.Failure) {
+    try codeColumns(with: &coder)
+    try coder.code(&isChangedAfterAsOf)
+    try coder.code(&refundBookedBy)
+  }
+
+  /// Codes the columns of the shop, except the date of the last change, which decides the two fields above.
+  public mutating func codeColumns<Coder: FieldCoder & ~Copyable>(with coder: inout Coder) throws(Coder.Failure) {
+    try coder.code(&orderId, "order_id")
+    try coder.code(&userId, "user_id")
+    try coder.code(&bundleId, "bundle_id")
+    try coder.code(&productId, "product_id")
+    try coder.code(&quantity, "quantity")
+    coder.name("amount")
+    try coder.code(amount: &amount, currency: "currency")
+    coder.name("status")
+    try coder.code(spelling: &status, of: Vocabularies.orderStatus)
+    coder.name("transaction_id")
+    try coder.code(trimmed: &transactionId)
+    coder.name("app_account_token")
+    try coder.code(trimmed: &appAccountToken)
+    try coder.code(&createdAt, "created_at")
+    try coder.code(&verifiedAt, "verified_at")
+  }
+}
+
+extension OrderFields: Hashable where ID: Hashable, Text: Hashable {}
+extension OrderFields: Sendable where ID: Sendable, Text: Sendable {}
 
 /// A row that breaks the sales contract. It is reported, and counts for nothing else.
 public struct BadOrder: Hashable, Sendable {
@@ -58,6 +99,29 @@ public struct BadOrder: Hashable, Sendable {
     (self.productId, self.quantity, self.amountText) = (productId, quantity, amountText)
     (self.currencyText, self.statusText, self.transactionId) = (currencyText, statusText, transactionId)
     (self.createdAt, self.defect) = (createdAt, defect)
+  }
+}
+
+extension BadOrder: FieldCoded {
+  public static var blank: BadOrder {
+    BadOrder(
+      orderId: .blank, userId: .blank, bundleId: nil, productId: .blank, quantity: nil, amountText: "",
+      currencyText: "", statusText: "", transactionId: nil, createdAt: .blank, defect: "")
+  }
+
+  public mutating func code<Coder: FieldCoder & ~Copyable>(with coder: inout Coder) throws(Coder.Failure) {
+    try coder.code(&orderId)
+    try coder.code(&userId)
+    try coder.code(&bundleId)
+    try coder.code(&productId)
+    try coder.code(&quantity)
+    try coder.code(&amountText)
+    try coder.code(&currencyText)
+    try coder.code(&statusText)
+    try coder.code(&transactionId)
+    try coder.code(&createdAt)
+    try coder.code(&defect)
+    try coder.code(&isUndated)
   }
 }
 
@@ -97,12 +161,33 @@ public enum OrderRow: Hashable, Sendable {
   }
 }
 
+extension OrderRow: FieldCoded {
+  public static var blank: OrderRow { .bad(.blank) }
+
+  public mutating func code<Coder: FieldCoder & ~Copyable>(with coder: inout Coder) throws(Coder.Failure) {
+    var valid: Order? = if case .valid(let order) = self { order } else { nil }
+    try coder.code(&valid)
+    if let valid {
+      self = .valid(valid)
+    } else {
+      var bad = if case .bad(let bad) = self { bad } else { BadOrder.blank }
+      try coder.code(&bad)
+      self = .bad(bad)
+    }
+  }
+}
+
 /// The record that goods or access were given to a user.
-public struct Delivery: Hashable, Sendable {
-  public var deliveryId: Identifier
-  public var orderId: Identifier?
-  public var userId: Identifier
-  public var productId: Identifier
+public typealias Delivery = DeliveryFields<Identifier, String>
+
+/// A valid delivery in the bytes of its row or record.
+public typealias BorrowedDelivery = DeliveryFields<BorrowedText, BorrowedText>
+
+public struct DeliveryFields<ID: FieldText, Text: FieldText>: Equatable {
+  public var deliveryId: ID
+  public var orderId: ID?
+  public var userId: ID
+  public var productId: ID
   /// Units, 1 or more. With a ``defect``, as stored; nil: NULL.
   public var quantity: Int64?
   public var deliveredAt: Instant
@@ -110,11 +195,11 @@ public struct Delivery: Hashable, Sendable {
   /// True if the row has no usable date, which is a defect. Another date stands in for ``deliveredAt``.
   public var isUndated = false
   /// Set if the row breaks the sales contract. Such a delivery counts for nothing else.
-  public var defect: String?
+  public var defect: Text?
 
   public init(
-    deliveryId: Identifier, orderId: Identifier?, userId: Identifier, productId: Identifier, quantity: Int64? = 1,
-    deliveredAt: Instant, revokedAt: Instant? = nil, defect: String? = nil
+    deliveryId: ID, orderId: ID?, userId: ID, productId: ID, quantity: Int64? = 1, deliveredAt: Instant,
+    revokedAt: Instant? = nil, defect: Text? = nil
   ) {
     (self.deliveryId, self.orderId, self.userId) = (deliveryId, orderId, userId)
     (self.productId, self.quantity, self.deliveredAt) = (productId, quantity, deliveredAt)
@@ -122,6 +207,34 @@ public struct Delivery: Hashable, Sendable {
   }
 
   public var stands: Bool { revokedAt == nil }
+}
 
+extension DeliveryFields: FieldCoded {
+  public static var blank: DeliveryFields {
+    DeliveryFields(deliveryId: .blank, orderId: nil, userId: .blank, productId: .blank, deliveredAt: .blank)
+  }
+
+  public mutating func code<Coder: FieldCoder & ~Copyable>(with coder: inout Coder) throws(Coder.Failure) {
+    try codeColumns(with: &coder)
+    try coder.code(&defect)
+    if defect != nil { try coder.code(&isUndated) }
+  }
+
+  /// Codes the columns of the shop.
+  public mutating func codeColumns<Coder: FieldCoder & ~Copyable>(with coder: inout Coder) throws(Coder.Failure) {
+    try coder.code(&orderId, "order_id")
+    try coder.code(&deliveryId, "delivery_id")
+    try coder.code(&userId, "user_id")
+    try coder.code(&productId, "product_id")
+    try coder.code(&quantity, "quantity")
+    try coder.code(&deliveredAt, "delivered_at")
+    try coder.code(&revokedAt, "revoked_at")
+  }
+}
+
+extension DeliveryFields: Hashable where ID: Hashable, Text: Hashable {}
+extension DeliveryFields: Sendable where ID: Sendable, Text: Sendable {}
+
+extension Delivery {
   var subject: Subject { .row(.delivery, deliveryId, orderId: orderId, userId: userId, productId: productId) }
 }

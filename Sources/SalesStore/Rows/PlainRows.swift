@@ -6,8 +6,8 @@ import Streams
 
 extension CopyReader {
   /// A valid text; empty if missing. Nil means that the row needs the full check, here and in the accessors below.
-  private func plainText(_ column: Int) throws(PostgresError) -> BorrowedText? {
-    guard let bytes = try bytes(column) else { return BorrowedText(UnsafeRawBufferPointer(start: nil, count: 0)) }
+  fileprivate func plainText(_ column: Int) throws(PostgresError) -> BorrowedText? {
+    guard let bytes = try bytes(column) else { return .empty }
     guard bytes.count <= SalesContract.longestId, try isText(column) else { return nil }
     return BorrowedText(bytes)
   }
@@ -23,11 +23,6 @@ extension CopyReader {
     return .some(text.bytes.isEmpty ? nil : text)
   }
 
-  fileprivate func optionalTrimmedId(_ column: Int) throws(PostgresError) -> BorrowedText?? {
-    guard let text = try plainText(column)?.trimmed else { return nil }
-    return .some(text.bytes.isEmpty ? nil : text)
-  }
-
   fileprivate func optionalPlainInstant(_ column: Int) throws(PostgresError) -> Instant?? {
     switch try SalesRows.timestamp(self, column) {
     case .missing: .some(nil)
@@ -37,33 +32,92 @@ extension CopyReader {
   }
 }
 
+/// Reads values from the columns of a row that keeps the contract.
+private struct PlainRow: FieldCoder {
+  typealias Failure = PostgresError
+
+  static var isReading: Bool { true }
+
+  private let row: UnsafePointer<CopyReader>
+  private var column = 0
+  /// False if the row may break the contract. Its values are incomplete then.
+  private(set) var isPlain = true
+
+  init(_ row: UnsafePointer<CopyReader>) { self.row = row }
+
+  private mutating func next() -> Int {
+    defer { column += 1 }
+    return column
+  }
+
+  mutating func code<Text: FieldText>(text: inout Text) throws(PostgresError) {
+    if let plain = try row.pointee.plainId(next()) { text = Text(copying: plain) } else { fail() }
+  }
+
+  mutating func code<Text: FieldText>(trimmed text: inout Text?) throws(PostgresError) {
+    guard let plain = try row.pointee.plainText(next())?.trimmed else { return fail() }
+    text = plain.bytes.isEmpty ? nil : Text(copying: plain)
+  }
+
+  mutating func code<Value: FieldCoded>(optional value: inout Value?) throws(PostgresError) {
+    if try row.pointee.bytes(column)?.isEmpty ?? true {
+      column += Value.fieldCount
+      value = nil
+    } else {
+      var present = Value.blank
+      try code(&present)
+      value = present
+    }
+  }
+
+  mutating func code(number: inout Int64) throws(PostgresError) {
+    if let read = try row.pointee.optionalInt64(next()) { number = read } else { fail() }
+  }
+
+  mutating func code(integer: inout Int32) throws(PostgresError) {
+    guard let read = try row.pointee.optionalInt64(next()).flatMap(Int32.init(exactly:)) else { return fail() }
+    integer = read
+  }
+
+  mutating func code(amount: inout Money, currency column: String) throws(PostgresError) {
+    let decimal = try row.pointee.optionalNumeric(next())
+    guard let currency = try row.pointee.plainId(next()).flatMap({ Currency($0) }),
+      let minorUnits = try? decimal?.scaledInt64(decimals: Int(currency.digits)), minorUnits >= 0
+    else { return fail() }
+    amount = Money(minorUnits: minorUnits, currency: currency)
+  }
+
+  mutating func code(instant: inout Instant) throws(PostgresError) {
+    if case .finite(let read) = try SalesRows.timestamp(row.pointee, next()) { instant = read } else { fail() }
+  }
+
+  // The shop's relations have no such columns.
+  mutating func code(flag: inout Bool) { fail() }
+  mutating func code(optionalFlag: inout Bool?) { fail() }
+  mutating func code<Word>(word: inout Word?, of vocabulary: Vocabulary<Word>) { fail() }
+
+  mutating func fail() { isPlain = false }
+}
+
 extension SalesRows {
   /// As `order(_:asOf:)`; nil if the row may break the contract.
   package func plainOrder(_ row: borrowing CopyReader) throws(PostgresError) -> BorrowedOrder? {
-    guard let orderId = try row.plainId(0), let userId = try row.plainId(1), let bundleId = try row.optionalPlainId(2),
-      let productId = try row.plainId(3), let quantity = try row.optionalInt64(4).flatMap(Int32.init(exactly:)),
-      quantity >= 1, let currency = try row.plainId(6).flatMap({ Currency($0) }), let statusText = try row.plainId(7),
-      let status = Vocabularies.orderStatus.word(statusText),
-      let stated = try row.optionalTrimmedId(8), let token = try row.optionalTrimmedId(9),
-      case .finite(let createdAt) = try Self.timestamp(row, 10), let verifiedAt = try row.optionalPlainInstant(11),
-      case .finite(let updatedAt) = try Self.timestamp(row, 12),
-      let amount = try row.optionalNumeric(5), let minorUnits = try? amount.scaledInt64(decimals: Int(currency.digits)),
-      minorUnits >= 0, isPlain(bundleId)
+    var order = BorrowedOrder.blank
+    let keepsContract = try withUnsafePointer(to: row) { (row) throws(PostgresError) in
+      var reader = PlainRow(row)
+      try order.codeColumns(with: &reader)
+      return reader.isPlain
+    }
+    guard keepsContract, order.quantity >= 1, isPlain(order.bundleId),
+      case .finite(let updatedAt) = try Self.timestamp(row, Self.updated)
     else { return nil }
-    let transactionId = stated.flatMap { Identifier.canBeTransactionID($0.bytes) ? $0 : nil }
-    var order = BorrowedOrder(
-      orderId: orderId, userId: userId, bundleId: bundleId, productId: productId, quantity: quantity,
-      amount: Money(minorUnits: minorUnits, currency: currency), status: status, transactionId: transactionId,
-      appAccountToken: token, createdAt: createdAt,
-      verifiedAt: verifiedAt.flatMap { horizon?.isDatedAfterAsOf($0) ?? false ? nil : $0 })
-    order.isChangedAfterAsOf = horizon?.hides(updatedAt) ?? false
-    if status == .refunded { order.refundBookedBy = updatedAt }
+    Self.complete(&order, updatedAt: updatedAt, horizon)
     return order
   }
 
   /// As `receipt(_:asOf:)`; nil if the row may break the contract.
   package static func plainReceipt(
-    _ row: borrowing CopyReader, _ state: BorrowedReceipt.State
+    _ row: borrowing CopyReader, _ state: BorrowedProofState
   ) throws(PostgresError) -> BorrowedReceipt? {
     guard let receiptId = try row.plainId(0), let orderId = try row.optionalPlainId(1),
       let userId = try row.optionalPlainId(2), let environment = try row.optionalPlainId(3),
@@ -77,15 +131,15 @@ extension SalesRows {
 
   /// As `delivery(_:asOf:)`; nil if the row may break the contract.
   package func plainDelivery(_ row: borrowing CopyReader) throws(PostgresError) -> BorrowedDelivery? {
-    guard let orderId = try row.optionalPlainId(0), let deliveryId = try row.plainId(1),
-      let userId = try row.plainId(2), let productId = try row.plainId(3),
-      let quantity = try row.optionalInt64(4).flatMap(Int32.init(exactly:)),
-      quantity >= 1, case .finite(let deliveredAt) = try Self.timestamp(row, 5),
-      let revokedAt = try row.optionalPlainInstant(6)
-    else { return nil }
-    return BorrowedDelivery(
-      deliveryId: deliveryId, orderId: orderId, userId: userId, productId: productId, quantity: quantity,
-      deliveredAt: deliveredAt, revokedAt: revokedAt.flatMap { horizon?.hides($0) ?? false ? nil : $0 })
+    var delivery = BorrowedDelivery.blank
+    let keepsContract = try withUnsafePointer(to: row) { (row) throws(PostgresError) in
+      var reader = PlainRow(row)
+      try delivery.codeColumns(with: &reader)
+      return reader.isPlain
+    }
+    guard keepsContract, let quantity = delivery.quantity, (1...Int64(Int32.max)).contains(quantity) else { return nil }
+    if let date = delivery.revokedAt, hides(date) { delivery.revokedAt = nil }
+    return delivery
   }
 
   private func isPlain(_ bundleId: BorrowedText?) -> Bool {

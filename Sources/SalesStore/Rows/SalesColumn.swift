@@ -19,6 +19,17 @@ package struct SalesColumn: Encodable, Sendable {
     self.reading = reading
   }
 
+  init(_ column: SalesContract.Column) {
+    let reading: Reading =
+      switch column.kind {
+      case .text: .text
+      case .integer: .bigint
+      case .numeric: .numeric
+      case .timestamptz: .timestamptz
+      }
+    self.init(column.name, reading)
+  }
+
   static func list(_ columns: [SalesColumn], of alias: String) -> String {
     columns.map { column in
       switch column.reading {

@@ -56,13 +56,10 @@ package struct SalesRows: Sendable {
 
   // MARK: - Orders
 
-  /// The columns of an order, its id first.
-  package static let order = [
-    SalesColumn("order_id"), SalesColumn("user_id"), SalesColumn("bundle_id"), SalesColumn("product_id"),
-    SalesColumn("quantity", .bigint), SalesColumn("amount", .numeric), SalesColumn("currency"), SalesColumn("status"),
-    SalesColumn("transaction_id"), SalesColumn("app_account_token"), SalesColumn("created_at", .timestamptz),
-    SalesColumn("verified_at", .timestamptz), SalesColumn("updated_at", .timestamptz),
-  ]
+  /// The columns of an order, its id first, and the date of its last change last.
+  package static let order = SalesContract.orders.columns.map { SalesColumn($0) }
+
+  static let updated = order.count - 1
 
   package static let orderColumns = SalesColumn.list(order, of: "o")
 
@@ -94,65 +91,39 @@ package struct SalesRows: Sendable {
   package static func order(
     _ row: borrowing CopyReader, asOf: Instant, bundleIds: [String]? = nil, horizon: Horizon? = nil
   ) throws(PostgresError) -> OrderRow {
-    let orderId = try row.salesText(0)
-    let userId = try row.salesText(1)
-    let bundleId = try row.salesText(2)
-    let productId = try row.salesText(3)
-    let quantity = try row.optionalInt64(4)
-    let amount = try row.optionalNumeric(5)
-    let currencyText = try row.salesText(6)
-    let statusText = try row.salesText(7)
-    let transactionId = try row.salesText(8).trimmed
-    let token = try row.salesText(9).trimmed
-    let created = try Self.timestamp(row, 10)
-    let verified = try Self.timestamp(row, 11)
-    let updated = try Self.timestamp(row, 12)
-    let currency = Currency(currencyText.shown)
-    let status = statusText.shown.withUTF8 { Vocabularies.orderStatus.word(BorrowedText($0)) }
-    var defects = Defects()
-    defects.note(orderId.defect("order_id", isRequired: true))
-    defects.note(userId.defect("user_id", isRequired: true))
-    defects.note(defect(ofBundle: bundleId, among: bundleIds))
-    defects.note(productId.defect("product_id", isRequired: true))
-    defects.note(Self.defect(ofQuantity: quantity))
-    if status == nil { defects.note(Self.defect(statusText, "status", among: OrderStatus.allCases.map(\.rawValue))) }
-    if let currency {
-      defects.note(Self.defect(of: amount, in: currency))
-    } else {
-      let unknown = "currency '\(currencyText.shown)' is not a code of ISO 4217"
-      defects.note(currencyText.defect("currency", isRequired: true) ?? unknown)
-      if amount == nil { defects.note("amount is missing") }
+    var order = Order.blank
+    var (defects, bad) = try withUnsafePointer(to: row) { (row) throws(PostgresError) in
+      var reader = CheckedRow(row, asOf: asOf, bundleIds: bundleIds)
+      try order.codeColumns(with: &reader)
+      var bad = BadOrder(
+        orderId: order.orderId, userId: order.userId, bundleId: order.bundleId, productId: order.productId,
+        quantity: reader.quantity, amountText: reader.amountText, currencyText: reader.currencyText,
+        statusText: reader.statusText, transactionId: order.transactionId, createdAt: order.createdAt, defect: "")
+      bad.isUndated = reader.isUndated
+      return (reader.defects, bad)
     }
-    defects.note(transactionId.defect("transaction_id", isRequired: false))
-    defects.note(token.defect("app_account_token", isRequired: false))
-    defects.note(created.defect("created_at", isRequired: true))
-    defects.note(verified.defect("verified_at", isRequired: false))
+    let updated = try Self.timestamp(row, Self.updated)
     defects.note(updated.defect("updated_at", isRequired: true))
-    if defects.text == nil, let status, let currency, case .finite(let createdAt) = created,
-      let minorUnits = try? amount?.scaledInt64(decimals: Int(currency.digits)),
-      let units = quantity.flatMap(Int32.init(exactly:))
-    {
-      var order = Order(
-        orderId: orderId.shown, userId: userId.shown, productId: productId.shown, quantity: units,
-        amount: Money(minorUnits: minorUnits, currency: currency), status: status, createdAt: createdAt)
-      order.bundleId = bundleId.present?.text
-      order.transactionId = transactionId.present.flatMap { $0.canBeTransactionID ? $0 : nil }
-      order.appAccountToken = token.present?.text
-      order.isChangedAfterAsOf = updated.instant.map { horizon?.hides($0) ?? false } ?? false
-      if status == .refunded { order.refundBookedBy = updated.instant }
-      order.verifiedAt = verified.instant.flatMap { horizon?.isDatedAfterAsOf($0) ?? false ? nil : $0 }
+    if defects.text == nil, let updatedAt = updated.instant {
+      complete(&order, updatedAt: updatedAt, horizon)
       return .valid(order)
     }
-    var bad = BadOrder(
-      orderId: orderId.shown, userId: userId.shown, bundleId: bundleId.present?.text, productId: productId.shown,
-      quantity: quantity, amountText: amount.map { Self.written($0, in: currency) } ?? "",
-      currencyText: currencyText.shown.text, statusText: statusText.shown.text, transactionId: transactionId.present,
-      createdAt: created.instant ?? asOf, defect: defects.text ?? "")
-    bad.isUndated = created.instant == nil
+    bad.defect = defects.text ?? ""
     return .bad(bad)
   }
 
-  private static func defect(ofBundle bundle: SalesText, among bundleIds: [String]?) -> String? {
+  /// Completes an order by what the report's as-of and the last change decide.
+  static func complete<ID: FieldText, Text: FieldText>(
+    _ order: inout OrderFields<ID, Text>, updatedAt: Instant, _ horizon: Horizon?
+  ) {
+    // Text that cannot be an ID counts as none.
+    if let id = order.transactionId, !id.withBytes(Identifier.canBeTransactionID) { order.transactionId = nil }
+    if let date = order.verifiedAt, horizon?.isDatedAfterAsOf(date) ?? false { order.verifiedAt = nil }
+    order.isChangedAfterAsOf = horizon?.hides(updatedAt) ?? false
+    if order.status == .refunded { order.refundBookedBy = updatedAt }
+  }
+
+  static func defect(ofBundle bundle: SalesText, among bundleIds: [String]?) -> String? {
     if let defect = bundle.defect("bundle_id", isRequired: false) { return defect }
     guard let id = bundle.present?.text else {
       return (bundleIds ?? [""]).count == 1 ? nil : "bundle_id is missing, and several apps are configured"
@@ -160,17 +131,17 @@ package struct SalesRows: Sendable {
     return bundleIds?.contains(id) ?? true ? nil : "bundle_id '\(id)' belongs to no configured app"
   }
 
-  private static func defect(ofQuantity quantity: Int64?) -> String? {
+  static func defect(ofQuantity quantity: Int64?) -> String? {
     guard let quantity else { return "quantity is missing" }
     return (1...Int64(Int32.max)).contains(quantity) ? nil : "quantity \(quantity) is not from 1 to \(Int32.max)"
   }
 
-  private static func defect(_ text: SalesText, _ column: String, among words: [String]) -> String {
+  static func defect(_ text: SalesText, _ column: String, among words: [String]) -> String {
     text.defect(column, isRequired: true)
       ?? "\(column) '\(text.shown)' is not one of \(words.joined(separator: ", "))"
   }
 
-  private static func defect(of amount: PostgresNumeric?, in currency: Currency) -> String? {
+  static func defect(of amount: PostgresNumeric?, in currency: Currency) -> String? {
     guard let amount else { return "amount is missing" }
     do throws(PostgresNumeric.ConversionError) {
       let minorUnits = try amount.scaledInt64(decimals: Int(currency.digits))
@@ -187,7 +158,7 @@ package struct SalesRows: Sendable {
   }
 
   // Trailing zeros are dropped, because a server preserves them but a data lake does not.
-  private static func written(_ amount: PostgresNumeric, in currency: Currency?) -> String {
+  static func written(_ amount: PostgresNumeric, in currency: Currency?) -> String {
     guard amount.isFinite else { return amount.text }
     let parts = amount.text.split(separator: ".")
     var decimals = parts.count == 2 ? parts[1] : ""
@@ -199,11 +170,9 @@ package struct SalesRows: Sendable {
 
   // MARK: - Deliveries
 
-  package static let delivery = [
-    SalesColumn("order_id", .presentText), SalesColumn("delivery_id"), SalesColumn("user_id"),
-    SalesColumn("product_id"), SalesColumn("quantity", .bigint), SalesColumn("delivered_at", .timestamptz),
-    SalesColumn("revoked_at", .timestamptz),
-  ]
+  package static let delivery =
+    [SalesColumn("order_id", .presentText)]
+    + SalesContract.columns(SalesContract.delivery).dropFirst().map { SalesColumn($0) }
 
   package static let deliveryColumns = SalesColumn.list(delivery, of: "d")
 
@@ -262,27 +231,13 @@ package struct SalesRows: Sendable {
   package static func delivery(
     _ row: borrowing CopyReader, asOf: Instant, horizon: Horizon? = nil
   ) throws(PostgresError) -> Delivery {
-    let orderId = try row.salesText(0)
-    let deliveryId = try row.salesText(1)
-    let userId = try row.salesText(2)
-    let productId = try row.salesText(3)
-    let quantity = try row.optionalInt64(4)
-    let delivered = try Self.timestamp(row, 5)
-    var revoked = try Self.timestamp(row, 6)
-    if let horizon, let instant = revoked.instant, horizon.hides(instant) { revoked = .missing }
-    var defects = Defects()
-    defects.note(orderId.defect("order_id", isRequired: false))
-    defects.note(deliveryId.defect("delivery_id", isRequired: true))
-    defects.note(userId.defect("user_id", isRequired: true))
-    defects.note(productId.defect("product_id", isRequired: true))
-    defects.note(Self.defect(ofQuantity: quantity))
-    defects.note(delivered.defect("delivered_at", isRequired: true))
-    defects.note(revoked.defect("revoked_at", isRequired: false))
-    var delivery = Delivery(
-      deliveryId: deliveryId.shown, orderId: orderId.present, userId: userId.shown, productId: productId.shown,
-      quantity: quantity, deliveredAt: delivered.instant ?? asOf, revokedAt: revoked.instant,
-      defect: defects.text)
-    delivery.isUndated = delivered.instant == nil
+    var delivery = Delivery.blank
+    (delivery.defect, delivery.isUndated) = try withUnsafePointer(to: row) { (row) throws(PostgresError) in
+      var reader = CheckedRow(row, asOf: asOf, bundleIds: nil)
+      try delivery.codeColumns(with: &reader)
+      return (reader.defects.text, reader.isUndated)
+    }
+    if let date = delivery.revokedAt, horizon?.hides(date) ?? false { delivery.revokedAt = nil }
     return delivery
   }
 
@@ -364,15 +319,5 @@ extension Receipt {
     let (one, two) = (rank(row), rank(other))
     if one != two { return one < two }
     return row.receivedAt == other.receivedAt ? texts(row) < texts(other) : row.receivedAt < other.receivedAt
-  }
-}
-
-// The defects of a row; needs no allocation for a valid one.
-private struct Defects {
-  private(set) var text: String?
-
-  mutating func note(_ defect: String?) {
-    guard let defect else { return }
-    text = text.map { "\($0); \(defect)" } ?? defect
   }
 }

@@ -175,14 +175,18 @@ extension RowBytes {
   /// The fields have the order of `TransactionTable.byId(hiding:where:)`.
   fileprivate init(_ record: TransactionRecord) {
     self.init()
-    for column in TransactionTable.ruled {
-      switch column {
-      case .text(_, _, let content): put(content(record))
-      case .integer(_, let content): put(content(record))
-      case .bigint(_, let content): put(content(record))
-      case .bool(_, let content): put(content(record))
-      case .instant(_, let content): put(content(record))
-      case .money: break
+    let contents = ColumnContents { coder in
+      var contents = record.contents
+      contents.codeRules(with: &coder)
+    }
+    for column in contents.columns {
+      switch column.content {
+      case .text(let text): put(text)
+      case .number(let number, type: "integer"): put(number.map { Int32($0) })
+      case .number(let number, _): put(number)
+      case .flag(let flag): put(flag)
+      case .instant(let instant): put(instant)
+      case .amount: break
       }
     }
     put(String?.none)
@@ -190,9 +194,9 @@ extension RowBytes {
 
   /// Appends the fields in the order of `ProofState.columns`.
   fileprivate mutating func put(_ state: ProofState) {
-    put(state.kind?.rawValue)
     put(state.outcome.rawValue)
     put(state.reason?.rawValue)
+    put(state.kind?.rawValue)
     put(state.channel?.rawValue)
     put(state.environment?.rawValue)
     put(state.bundleId)

@@ -81,11 +81,15 @@ import Testing
     }
 
     func order(_ order: Order) -> BorrowedOrder {
-      BorrowedOrder(
+      var result = BorrowedOrder(
         orderId: borrowed(order.orderId.text), userId: borrowed(order.userId.text),
-        bundleId: order.bundleId.map(borrowed), productId: borrowed(order.productId.text), quantity: order.quantity,
-        amount: order.amount, status: order.status, transactionId: order.transactionId.map { borrowed($0.text) },
-        appAccountToken: order.appAccountToken.map(borrowed), createdAt: order.createdAt, verifiedAt: order.verifiedAt)
+        productId: borrowed(order.productId.text), quantity: order.quantity, amount: order.amount,
+        status: order.status, createdAt: order.createdAt)
+      result.bundleId = order.bundleId.map(borrowed)
+      result.transactionId = order.transactionId.map { borrowed($0.text) }
+      result.appAccountToken = order.appAccountToken.map(borrowed)
+      result.verifiedAt = order.verifiedAt
+      return result
     }
 
     /// nil if the delivery breaks the contract.
@@ -94,18 +98,21 @@ import Testing
       return BorrowedDelivery(
         deliveryId: borrowed(delivery.deliveryId.text), orderId: delivery.orderId.map { borrowed($0.text) },
         userId: borrowed(delivery.userId.text), productId: borrowed(delivery.productId.text),
-        quantity: Int32(delivery.quantity ?? 0), deliveredAt: delivery.deliveredAt, revokedAt: delivery.revokedAt)
+        quantity: delivery.quantity, deliveredAt: delivery.deliveredAt, revokedAt: delivery.revokedAt)
     }
 
-    func proof(_ receipt: Receipt) -> BorrowedProof {
-      BorrowedProof(
-        hasDefect: receipt.defect != nil, outcome: receipt.state.outcome,
-        claimedEnvironment: receipt.claimedEnvironment.map(borrowed), environment: receipt.state.environment,
-        lastAttempt: receipt.state.lastAttempt, isUnproven: receipt.state.isUnproven)
+    func proof(_ receipt: Receipt) -> BorrowedReceipt {
+      var result = BorrowedReceipt(
+        receiptId: borrowed(receipt.receiptId.text), orderId: nil, userId: nil,
+        claimedEnvironment: receipt.claimedEnvironment.map(borrowed), receivedAt: receipt.receivedAt,
+        state: .neverChecked, defect: receipt.defect.map(borrowed))
+      (result.state.outcome, result.state.environment) = (receipt.state.outcome, receipt.state.environment)
+      (result.state.lastAttempt, result.state.isUnproven) = (receipt.state.lastAttempt, receipt.state.isUnproven)
+      return result
     }
 
-    func payment(_ record: TransactionRecord) -> BorrowedPayment {
-      var payment = BorrowedPayment(
+    func payment(_ record: TransactionRecord) -> BorrowedTransaction {
+      var payment = BorrowedTransaction(
         environment: record.environment, transactionId: borrowed(record.transactionId.text),
         productId: borrowed(record.productId.text))
       payment.originalTransactionId = record.originalTransactionId.map { borrowed($0.text) }
@@ -114,12 +121,11 @@ import Testing
       payment.purchaseDate = record.purchaseDate
       payment.originalPurchaseDate = record.originalPurchaseDate
       payment.expiresDate = record.expiresDate
-      payment.isRevoked = record.revocation != nil
+      payment.revocation = record.revocation.map { RevocationFields(date: $0.date) }
       payment.priceMilliunits = record.priceMilliunits
       payment.currency = record.currency.map(borrowed)
       if case .stated(let token) = record.appAccountToken {
-        payment.statesToken = true
-        payment.appAccountToken = token.map(borrowed)
+        payment.appAccountToken = .stated(token.map(borrowed))
       }
       payment.ownership = record.ownership
       payment.isRenewal = record.isRenewal
