@@ -96,6 +96,10 @@ class Comparison:
         evaluation.psql("postgres", f'CREATE DATABASE "{shop.name}" TEMPLATE "{template}"')
         one = copy.copy(shop)
         one.evaluation, one.expected = evaluation, copy.deepcopy(getattr(shop, "expected", None))
+        if evaluation is self.baseline:
+            # The new build has filled the template, and its schema may differ.
+            evaluation.psql(shop.name, "DROP SCHEMA night_audit CASCADE")
+            one.night_audit("init")
         # Apple forgets what the other build asked.
         with open(os.path.join(shop.directory, "world.json"), encoding="utf-8") as file:
             one.post("world", json.load(file))
