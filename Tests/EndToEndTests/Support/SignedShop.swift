@@ -154,6 +154,7 @@ final class SignedShop: TestShop {
     return transaction
   }
 
+  /// The transaction as Apple states it at `time`, from whichever environment has it.
   func signed(_ id: String, app: App = game, at time: String = "2026-11-18T12:00:00Z") async throws -> String {
     try await setClock(time)
     let side = { (name: String) in
@@ -167,8 +168,8 @@ final class SignedShop: TestShop {
       version: "test", now: { .init(milliseconds: Int64(Date.now.timeIntervalSince1970 * 1_000)) })
     let answer = try await client.transactionInfo(id)
     try await setClock(Self.asOf)
-    guard case .found(let transaction) = answer.outcome else { throw Program.Failure("\(answer)") }
-    return transaction.jws
+    guard case .found(let fact) = answer.outcome else { throw Program.Failure("\(answer)") }
+    return try await payload("signed", [id], at: time, environment: fact.environment.rawValue)
   }
 
   /// A client's payload with these transactions, signed at `time`, with optional damage.
