@@ -1,3 +1,4 @@
+import AuditStore
 import Foundation
 import Testing
 
