@@ -154,6 +154,23 @@ import Testing
     #expect(solved.steps < 3 * count * count, "\(solved.steps)")
   }
 
+  @Test("Orders that only crossing pairs add cost few searches of all pairs")
+  func stepsOfCrossingPairs() {
+    let (width, layers) = (30, 9)
+    let count = width * (layers + 1)
+    var line = Line(
+      orders: (0..<count).map { Int64($0) * 60 }, transactions: (0..<count).map { Int64($0) * 60 + 5 },
+      window: 9_999_999)
+    // The last orders list the first purchases alone. Each pair of them moves an order of every layer to the next one.
+    line.linked = (0..<count).map { order in
+      let layer = order / width
+      return .list(layer == layers ? Array(0..<width) : Array(layer * width..<(layer + 2) * width))
+    }
+    let solved = line.solved
+    #expect(Set(solved.partners.compactMap(\.self)).count == count)
+    #expect(solved.steps < 2 * count * count, "\(solved.steps)")
+  }
+
   @Test("Orders at one instant, and orders before all purchases, are assigned")
   func degenerate() {
     let moment = Line(

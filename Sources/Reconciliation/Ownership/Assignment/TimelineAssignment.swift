@@ -4,12 +4,14 @@ enum LinkedPlaces {
   /// In ascending order.
   case list([Int])
 
-  func contains(_ place: Int) -> Bool {
+  func contains(_ place: Int) -> Bool { first(in: place..<place + 1) != nil }
+
+  func first(in part: Range<Int>) -> Int? {
     switch self {
-    case .range(let range): return range.contains(place)
+    case .range(let range): return range.clamped(to: part).first
     case .list(let places):
-      let found = places.partitioningIndex { $0 >= place }
-      return found < places.count && places[found] == place
+      let found = places.partitioningIndex { $0 >= part.lowerBound }
+      return found < places.count && places[found] < part.upperBound ? places[found] : nil
     }
   }
 
@@ -29,10 +31,11 @@ enum LinkedPlaces {
 /// pairs within the window finds the best ones, from the last order to the first: the most pairs, then the most orders
 /// with goods, then the smallest total distance, then the earlier order with the earlier transaction.
 /// Where receipts list no more than a part, more pairs may be possible if some cross. Orders that were left out are then
-/// added by augmenting paths (Kuhn 1955), those with goods first. An order of the best timeline keeps a transaction, even
-/// if an order with goods is left out.
-/// The time grows with the pairs: 25 million for 5,000 orders and purchases within three days. Memory is at most
-/// ``tableLimit`` bytes, beside a number for each order and transaction.
+/// added along shortest augmenting paths (Hopcroft and Karp 1973), those with goods first. An order of the best timeline
+/// keeps a transaction, even if an order with goods is left out.
+/// The time grows with the pairs: 25 million for 5,000 orders and purchases within three days. Orders that were left out
+/// are added in few phases, at most in proportion to the root of their number. Memory is at most ``tableLimit`` bytes,
+/// beside a number for each order and transaction.
 struct TimelineAssignment {
   private let orders: [Int64]
   private let transactions: [Int64]
@@ -157,72 +160,73 @@ struct TimelineAssignment {
   private mutating func addOrdersLeftOut(_ hasGoods: [Bool]) {
     var owners = [Int?](repeating: nil, count: transactions.count)
     for (order, place) in partners.enumerated() { if let place { owners[place] = order } }
-    let leftOut = orders.indices.filter { partners[$0] == nil && !reach[$0].isEmpty }
-    let isPreferred = leftOut.map { hasGoods.isEmpty || hasGoods[$0] }
-    // Places that a vain search has reached lead to no free one, until an exchange changes the pairs.
-    var search = PathSearch(count: transactions.count)
     for takesPreferred in [true, false] {
-      for (order, isPreferred) in zip(leftOut, isPreferred) where isPreferred == takesPreferred {
-        if addOrder(order, &owners, &search) { search = PathSearch(count: transactions.count) }
+      var leftOut = orders.indices.filter {
+        partners[$0] == nil && (hasGoods.isEmpty || hasGoods[$0]) == takesPreferred
+      }
+      while let levels = levels(from: leftOut, owners) {
+        // By order, the first place that no path of this phase has tried.
+        var untried = reach.map(\.lowerBound)
+        leftOut.removeAll { addOrder($0, levels, &untried, &owners) }
       }
     }
   }
 
-  private struct PathSearch {
-    /// By place, the order that reached it.
-    var origins: [Int?]
-    /// By place, the next place that was not reached, or a place before it: disjoint sets.
-    private var following: [Int]
-
-    init(count: Int) { (origins, following) = (Array(repeating: nil, count: count), Array(0...count)) }
-
-    mutating func reach(_ place: Int, from order: Int) {
-      origins[place] = order
-      following[place] = place + 1
-    }
-
-    mutating func firstUnreached(from start: Int) -> Int {
-      var place = start
-      while following[place] != place {
-        following[place] = following[following[place]]
-        place = following[place]
-      }
-      return place
-    }
-  }
-
-  /// Pairs an order along the shortest path on which every other order exchanges its transaction.
-  private mutating func addOrder(_ first: Int, _ owners: inout [Int?], _ search: inout PathSearch) -> Bool {
-    var (queue, head) = ([first], 0)
-    while head < queue.count {
-      let order = queue[head]
-      head += 1
-      var place = search.firstUnreached(from: reach[order].lowerBound)
-      while place < reach[order].upperBound {
-        steps += 1
-        if isLinked(order, place) {
-          search.reach(place, from: order)
+  /// By order, the number of exchanges before it on the shortest paths; nil: no path leads to a free transaction.
+  private mutating func levels(from leftOut: [Int], _ owners: [Int?]) -> [Int?]? {
+    var levels = [Int?](repeating: nil, count: orders.count)
+    for order in leftOut { levels[order] = 0 }
+    var (last, level, isFree) = (leftOut, 0, false)
+    while !last.isEmpty, !isFree {
+      level += 1
+      var next: [Int] = []
+      for order in last {
+        var untried = reach[order].lowerBound
+        while let place = firstLinked(to: order, from: untried) {
+          steps += 1
+          untried = place + 1
           guard let owner = owners[place] else {
-            exchange(endingAt: place, first, &owners, search)
-            return true
+            isFree = true
+            continue
           }
-          queue.append(owner)
+          if levels[owner] == nil {
+            levels[owner] = level
+            next.append(owner)
+          }
         }
-        place = search.firstUnreached(from: place + 1)
       }
+      last = next
+    }
+    // The shortest paths end before these orders.
+    for order in last { levels[order] = nil }
+    return isFree ? levels : nil
+  }
+
+  /// Pairs an order along a shortest path on which every other order exchanges its transaction.
+  private mutating func addOrder(
+    _ first: Int, _ levels: [Int?], _ untried: inout [Int], _ owners: inout [Int?]
+  ) -> Bool {
+    var path = [first]
+    while let order = path.last, let level = levels[order] {
+      guard let place = firstLinked(to: order, from: untried[order]) else {
+        path.removeLast()
+        continue
+      }
+      steps += 1
+      untried[order] = place + 1
+      guard let owner = owners[place] else {
+        for order in path {
+          let place = untried[order] - 1
+          (partners[order], owners[place]) = (place, order)
+        }
+        return true
+      }
+      if levels[owner] == level + 1 { path.append(owner) }
     }
     return false
   }
 
-  private mutating func exchange(
-    endingAt last: Int, _ first: Int, _ owners: inout [Int?], _ search: PathSearch
-  ) {
-    var place = last
-    while let order = search.origins[place] {
-      let left = partners[order]
-      (partners[order], owners[place]) = (place, order)
-      guard order != first, let left else { return }
-      place = left
-    }
+  private func firstLinked(to order: Int, from start: Int) -> Int? {
+    linked[order].first(in: start..<max(start, reach[order].upperBound))
   }
 }
