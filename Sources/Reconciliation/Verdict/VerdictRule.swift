@@ -139,8 +139,9 @@ public enum VerdictRule: String, CaseIterable, Sendable {
     if facts.hasUnansweredProofs {
       return because.noting(nil, "\(whose), but an unanswered proof could contain a transaction of its own.")
     }
-    if facts.awaitsAnswer(rules) {
-      return because.noting(nil, "\(whose), but Apple has not answered about its own claim.")
+    // A deleted account leaves the purchase of the stated ID unknown for good.
+    if facts.awaitsAnswer(rules) || facts.isStatedIDPending && facts.lookup?.isUnanswered ?? false {
+      return because.noting(nil, "\(whose), but Apple has given no usable answer about its own claim.")
     }
     // An unreadable proof may contain a purchase of its own.
     if facts.order.transactionId != nil, facts.hasUnreadableProof {

@@ -85,6 +85,12 @@ import Testing
       scene.order("owner", by: "ann", with: .signed(scene.transaction()))
       scene.order(by: "bob", stating: "T1", hours: 1, lookup: .unanswered(.unreachable))
     },
+    Case("another order's purchase on a list, and the account of the stated ID is gone", "unconfirmed account_gone") {
+      scene in
+      scene.order("owner", by: "ann", with: .signed(scene.transaction()))
+      scene.order(
+        by: "bob", stating: "T9", hours: 1, with: .list(scene.world.transactions[0]), lookup: .review(.accountGone))
+    },
     Case("the look-up of another order's purchase is answered", "unpaid duplicate") { scene in
       scene.order("owner", by: "ann", with: .signed(scene.transaction()))
       scene.order(by: "bob", stating: "T1", hours: 1, lookup: .verified(nil))
