@@ -162,6 +162,25 @@ import Testing
     },
   ]
 
+  @Test("An order prefers a proof, then its account token, an ID, the subscription and a list", arguments: 1...5)
+  func preferredLinks(count: Int) {
+    var scene = ShopFixture()
+    // A receipt lists T1, and each further link is to the next purchase. Refunded purchases are no second charges.
+    let records = (1...5).map { number in
+      scene.transaction("T\(number)") { record in
+        record.revocation = Revocation(date: asOf)
+        if number == 2 { (record.originalTransactionId, record.expiresDate) = ("S", asOf) }
+        if number == 4 { record.appAccountToken = .stated("a1") }
+      }
+    }
+    let stated: Identifier? = count == 1 ? nil : count == 2 ? "S" : "T3"
+    let order = scene.order(by: "ann", stating: stated, with: .list(records[0])) {
+      if count > 3 { $0.appAccountToken = "a1" }
+    }
+    if count > 4 { scene.signedProof("proof", for: order, of: records[4]) }
+    #expect(scene.world.ownedBy("order") == [records[count - 1].transactionId])
+  }
+
   @Test("A left-over purchase pays an order that is short of units before a nearer one", arguments: [2, 40])
   func unitsOfFurtherPurchases(orders: Int) {
     var scene = ShopFixture()
