@@ -38,7 +38,7 @@ import Testing
       let said = Set(before.findings.map(\.identity))
       for withheld in random.withholdingOne(using: &generator) {
         for finding in withheld.world.audited().findings
-        where finding.kind.needsAnswers && !said.contains(finding.identity) {
+        where finding.kind.has(.accusesCustomer) && !said.contains(finding.identity) {
           #expect(
             withheld.concerns(finding, facts, random.world.rules.people)
               || random.world.hasPurchase(announcedFor: finding.orderId, unlike: withheld.world),
@@ -86,7 +86,7 @@ import Testing
     for _ in 0..<500 * Effort.factor {
       let random = RandomWorld.make(using: &generator)
       worlds.all += 1
-      let said = random.world.audited().findings.filter(\.kind.needsAnswers)
+      let said = random.world.audited().findings.filter { $0.kind.has(.accusesCustomer) }
       for finding in said { found[finding.kind, default: 0] += 1 }
       var left: Set<FindingKind> = []
       for withheld in random.withholdingOne(using: &generator) {
@@ -96,10 +96,9 @@ import Testing
       }
       for kind in left { gone[kind, default: 0] += 1 }
     }
-    for kind in FindingKind.allCases where kind.needsAnswers {
-      #expect((found[kind] ?? 0) > 0 && (gone[kind] ?? 0) > 0, "\(kind)")
-    }
-    let counts = FindingKind.allCases.filter(\.needsAnswers).map { "\($0)=\(found[$0] ?? 0)/\(gone[$0] ?? 0)" }
+    let accusing = FindingKind.allCases.filter { $0.has(.accusesCustomer) }
+    for kind in accusing { #expect((found[kind] ?? 0) > 0 && (gone[kind] ?? 0) > 0, "\(kind)") }
+    let counts = accusing.map { "\($0)=\(found[$0] ?? 0)/\(gone[$0] ?? 0)" }
     print("worlds=\(worlds.all) withheld=\(worlds.withheld) \(counts.joined(separator: " "))")
   }
 
@@ -232,6 +231,7 @@ extension World {
 
 extension RandomWorld.WorldWithoutAnswer {
   /// True if the finding compares an order with a payment that the missing answer could move to another order.
+  /// A finding about an unpaid order compares none.
   ///
   /// Any receipt of any customer could contain the payment, or another one that its order prefers. Until that answer, a
   /// payment in the order's own verified proof counts: an order waits for its own person's receipts, not for all.
@@ -240,7 +240,7 @@ extension RandomWorld.WorldWithoutAnswer {
   fileprivate func concerns(
     _ finding: Finding, _ facts: [Identifier: OrderFacts], _ people: People, isAnyKind: Bool = false
   ) -> Bool {
-    guard isAnyKind || finding.kind.compares, let environment = finding.environment,
+    guard isAnyKind || !finding.kind.has(.mayBePaidByOrphan), let environment = finding.environment,
       let transactionId = finding.transactionId
     else { return false }
     var reached: Set<TransactionKey> = [TransactionKey(environment: environment, transactionId: transactionId)]
@@ -260,26 +260,5 @@ extension RandomWorld.WorldWithoutAnswer {
       reached.formUnion(keys(other))
     }
     return false
-  }
-}
-
-extension FindingKind {
-  /// True if a missing answer must not add the kind: it accuses, or concerns a refund or an additional charge.
-  fileprivate var needsAnswers: Bool {
-    switch self {
-    case .cancelledButPaid, .chargedTwice, .deliveredAfterRefund, .refundedStillDelivered, .refundNotBooked: true
-    default: accuses
-    }
-  }
-
-  /// True if the kind compares an order with its payment.
-  fileprivate var compares: Bool {
-    switch self {
-    case .quantityMismatch, .amountMismatch, .currencyMismatch, .accountTokenMissing, .lapsedStillServed,
-      .deliveredBeforePaid, .purchasePredatesOrder, .wrongUser, .boughtTwice, .sandboxDelivered, .cancelledButPaid,
-      .chargedTwice, .deliveredAfterRefund, .refundedStillDelivered, .refundNotBooked:
-      true
-    default: false
-    }
   }
 }
