@@ -55,7 +55,7 @@ test: export SWIFT_BACKTRACE = enable=no
 test:
 	@Tests/Demo/requirements.sh test
 	$(SWIFT) build --build-tests
-	@Tests/Demo/test.sh --groups 'EndToEndTests AuditingTests ReconciliationTests NightAuditTests' $(SWIFT) --skip '$(REAL_PARTS)'
+	@Tests/Demo/test.sh --beside EndToEndTests $(SWIFT) --skip '$(REAL_PARTS)'
 
 # Tests with LibreOffice, another libxlsxwriter, other servers, and a browser.
 test-real-parts: export SWIFT_BACKTRACE = enable=no
