@@ -7,20 +7,16 @@ import Testing
 @testable import Reporting
 
 struct LargeSheetTests {
-  @Test func theTableContinuesOnASecondSheetAfterTheLastRowOfTheFirst() throws {
+  @Test func theTableContinuesOnASecondSheetAndTheFileHasEveryRow() throws {
     try withTemporaryDirectory { directory in
       let path = "\(directory)/large.xlsx"
       let workbook = try Workbook(path: path, temporaryDirectory: directory, properties: DocumentProperties(created: 1))
       var sheet = try DataSheet(
         .receipts, in: workbook, formats: CellFormats(workbook), options: SampleReport().options)
-      func add(_ numbers: ClosedRange<Int>) throws {
+      for number in 0...CellRange.maximumRows {
         // One cell per row, because only the number of rows matters.
-        for number in numbers { try sheet.add(in: workbook) { $0 == 0 ? .count(Int64(number)) : .blank } }
+        try sheet.add(in: workbook) { $0 == 0 ? .count(Int64(number)) : .blank }
       }
-      try add(0...0)
-      // The rows between stay empty, because a million of them take a minute.
-      (sheet.row, sheet.parts[0].rows) = (CellRange.maximumRows - 2, CellRange.maximumRows - 3)
-      try add(CellRange.maximumRows - 3...CellRange.maximumRows)
       try sheet.finish()
       #expect(sheet.parts.map(\.name.description) == ["Receipts", "Receipts 2"])
       #expect(sheet.parts.map(\.rows) == [1_048_575, 2])
@@ -36,7 +32,7 @@ struct LargeSheetTests {
             print(sheet.count(b"</row>"), int(numbers[0]), int(numbers[-1]), table)
         """#
       let counted = String(decoding: try Command.run(["python3", "-c", program, path]), as: UTF8.self)
-      #expect(counted == "4 0 1048574 A1:M1048576\n3 1048575 1048576 A1:M3\n")
+      #expect(counted == "1048576 0 1048574 A1:M1048576\n3 1048575 1048576 A1:M3\n")
     }
   }
 }
