@@ -53,6 +53,23 @@ import Testing
     #expect(outcome == [isOld ? "pending" : "verified"])
   }
 
+  @Test func localRefusalsAreJudgedAgainWithOtherRootsOrAnotherVersion() async throws {
+    try await shop.receipt("r", for: nil)
+    try await shop.queue().enqueue(judge: "roots")
+    try await shop.session.executeScript(
+      """
+      UPDATE night_audit.receipt_checks SET outcome = 'rejected', reason = 'signature_invalid', channel = 'offline',
+        attempts = 1, answered_at = known_since, last_attempt = known_since
+      """)
+    let next = try await shop.queue(asOf: Self.asOf + .hours(1))
+    #expect(try await next.enqueue(judge: "roots") == 0)
+    #expect(try await next.enqueue(judge: "other roots") == 1)
+    #expect(try await next.enqueue(judge: "other roots") == 0)
+    try await shop.session.executeScript(
+      "UPDATE night_audit.asking_state SET value = 'other roots 0.0.1' WHERE key = 'judge'")
+    #expect(try await next.enqueue(judge: "other roots") == 1)
+  }
+
   /// The queue reads from the date of a late row that an audit has found.
   @Test func lateRowsAreAddedFromTheirDate() async throws {
     #expect(try await shop.queue().enqueue() == 0)

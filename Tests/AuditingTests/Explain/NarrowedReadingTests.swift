@@ -114,7 +114,7 @@ import Testing
     let folder = try TemporaryDirectory()
     var settings = try await CrowdedShop(seed: 3).load(reports: folder.file("reports"))
     settings.formats = [.csv]
-    try await saveNight(settings, folder.file("night"))
+    try await saveNight(settings, before: CrowdedShop.plan(settings).period, folder.file("night"))
     try await execute(
       settings.databaseURL,
       """
@@ -125,11 +125,37 @@ import Testing
     try await expectTheSame(settings, orders: 15, users: 5)
   }
 
-  private func saveNight(_ settings: Settings, _ path: String) async throws {
+  @Test("an audit without a report counts the refunds that Apple withdrew like the report that lists them")
+  func withdrawnRefunds() async throws {
+    let folder = try TemporaryDirectory()
+    var settings = try await CrowdedShop(seed: 3).load(reports: folder.file("reports"))
+    settings.formats = [.csv]
+    var plan = try CrowdedShop.plan(settings)
+    plan.period = Period.dayBefore(CrowdedShop.asOf, in: settings.timeZone)
+    try await saveNight(settings, before: plan.period, folder.file("night"))
+    try await execute(
+      settings.databaseURL,
+      """
+      UPDATE night_audit.transactions SET revoked_at = NULL, revocation_withdrawn_at = revoked_at
+      WHERE revoked_at IS NOT NULL
+      """)
+    let audit = Audit(settings: settings, plan: plan, faults: [:], stop: StopSignal(), progress: .quiet)
+    let path = folder.file("report")
+    let counts = try await withBlockingThread { scope in
+      try ([nil, .exact(path)] as [ReportFolder.Destination?]).map { destination in
+        try audit.report(scope, destination: destination, saving: nil) { _, _ in }.summary.changes.counts[.adjusted]
+      }
+    }
+    let changes = String(decoding: try CrowdedShop.bytes(path, "changes.csv"), as: UTF8.self)
+    let adjusted = changes.split(whereSeparator: \.isNewline).filter { $0.hasPrefix("adjusted,") }
+    #expect(counts == [adjusted.count, adjusted.count] && adjusted.contains { $0.contains(",refund,") }, "\(changes)")
+  }
+
+  private func saveNight(_ settings: Settings, before period: Period, _ path: String) async throws {
     var plan = try CrowdedShop.plan(settings)
     let asOf = CrowdedShop.asOf - .days(1)
     plan.rules = settings.rules(asOf: asOf)
-    plan.period = Period.dayBefore(plan.period.start, in: settings.timeZone)
+    plan.period = Period.dayBefore(period.start, in: settings.timeZone)
     let record = RunRecord(
       runId: UUID().uuidString.lowercased(), command: "run", asOf: asOf, period: plan.period,
       timeZone: settings.timeZoneName, configuration: settings.digest, isNightly: true, host: "here")
