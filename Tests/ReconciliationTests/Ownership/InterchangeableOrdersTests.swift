@@ -28,7 +28,7 @@ import Testing
   func setApart(block: UInt64) {
     var random = SeededGenerator(seed: block)
     var (decided, lost) = (0, 0)
-    for number in 0..<20 {
+    for number in 0..<60 {
       var bot = Bot.random(using: &random)
       bot.setApart(using: &random)
       let (asCrowd, inGeneral) = (bot.matching(), bot.matching(with: Bot.stranger))
