@@ -81,7 +81,7 @@ import Testing
       rows.insert(few.counted)
     }
     // The comparison must have findings, and different rows in different reports.
-    #expect(listed > 5 && rows.count > 2, "\(listed) findings, \(rows)")
+    #expect(listed > 20 && rows.count > 2, "\(listed) findings, \(rows)")
   }
 
   @Test(
@@ -106,7 +106,7 @@ import Testing
   func severalShops() async throws {
     let settings = try await CrowdedShop.load(
       wide: 1..<3, reports: "/nonexistent", arrival: CrowdedShop.Arrival(seed: 4, nights: 2))
-    try await expectTheSame(settings, orders: 25, users: 10)
+    try await expectTheSame(settings, orders: 9, users: 4)
   }
 
   @Test("a report on one order or user from few rows has the same changes as that from all rows")
@@ -122,33 +122,7 @@ import Testing
       UPDATE sales.orders SET status = 'refunded' WHERE md5(order_id) < '3';
       UPDATE sales.orders SET user_id = 'user-1' WHERE order_id = 'order-12'
       """)
-    try await expectTheSame(settings, orders: 15, users: 5)
-  }
-
-  @Test("an audit without a report counts the refunds that Apple withdrew like the report that lists them")
-  func withdrawnRefunds() async throws {
-    let folder = try TemporaryDirectory()
-    var settings = try await CrowdedShop(seed: 3).load(reports: folder.file("reports"))
-    settings.formats = [.csv]
-    var plan = try CrowdedShop.plan(settings)
-    plan.period = Period.dayBefore(CrowdedShop.asOf, in: settings.timeZone)
-    try await saveNight(settings, before: plan.period, folder.file("night"))
-    try await execute(
-      settings.databaseURL,
-      """
-      UPDATE night_audit.transactions SET revoked_at = NULL, revocation_withdrawn_at = revoked_at
-      WHERE revoked_at IS NOT NULL
-      """)
-    let audit = Audit(settings: settings, plan: plan, faults: [:], stop: StopSignal(), progress: .quiet)
-    let path = folder.file("report")
-    let counts = try await withBlockingThread { scope in
-      try ([nil, .exact(path)] as [ReportFolder.Destination?]).map { destination in
-        try audit.report(scope, destination: destination, saving: nil) { _, _ in }.summary.changes.counts[.adjusted]
-      }
-    }
-    let changes = String(decoding: try CrowdedShop.bytes(path, "changes.csv"), as: UTF8.self)
-    let adjusted = changes.split(whereSeparator: \.isNewline).filter { $0.hasPrefix("adjusted,") }
-    #expect(counts == [adjusted.count, adjusted.count] && adjusted.contains { $0.contains(",refund,") }, "\(changes)")
+    try await expectTheSame(settings, orders: 9, users: 3)
   }
 
   private func saveNight(_ settings: Settings, before period: Period, _ path: String) async throws {

@@ -107,7 +107,6 @@ struct ReportPageTests {
 
   @Test func thePageListsTheWorst2000FindingsCountsAllAndNamesTheFileWithTheRest() throws {
     var report = SampleReport()
-    report.options.formats = [.csv]
     for number in 0..<(ReportPage.shownFindings + 5) {
       var finding = Finding(.orphanPayment, .transaction(Identifier("T\(number)")), money(Int64(number), "USD"))
       finding.isAmountAtRiskUnknown = true
