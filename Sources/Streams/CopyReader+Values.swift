@@ -52,7 +52,8 @@ extension CopyReader: RowFields {
   }
 
   public func word<Word>(_ column: Int, of vocabulary: Vocabulary<Word>) throws(PostgresError) -> Word? {
-    try optionalBorrowed(column).flatMap(vocabulary.word)
+    guard let spelling = try optionalBorrowed(column) else { return nil }
+    return vocabulary.word(spelling)
   }
 
   /// A text without copying, valid until the next row is read.

@@ -74,3 +74,19 @@ extension RowFields where Self: ~Copyable {
     }
   }
 }
+
+// Public, because the compiler specialises it in the modules that call it for every row.
+extension ProofStateFields {
+  /// The state from the column `first` on; nil if there is no check.
+  public init?(_ row: borrowing CopyReader, from first: Int) throws(PostgresError) {
+    self = .blank
+    guard try read(row, from: first) else { return nil }
+  }
+
+  /// False, with nothing read, if there is no check.
+  public mutating func read(_ row: borrowing CopyReader, from first: Int) throws(PostgresError) -> Bool {
+    if try row.isNull(first) { return false }
+    try row.read(from: first) { (reader) throws(PostgresError) in try code(with: &reader) }
+    return true
+  }
+}

@@ -20,13 +20,3 @@ extension ProofState {
     ColumnContents(of: ProofState.blank).columns.map { "c.\($0.name)" }.joined(separator: ", ")
   }
 }
-
-extension ProofStateFields {
-  /// Reads the state from the column `first` on; nil if there is no check.
-  package init?(_ row: borrowing CopyReader, from first: Int) throws(PostgresError) {
-    if try row.isNull(first) { return nil }
-    var state = Self.blank
-    try row.read(from: first) { (reader) throws(PostgresError) in try state.code(with: &reader) }
-    self = state
-  }
-}

@@ -109,20 +109,19 @@ package enum TransactionTable {
     return (record, record.withdrawnRevocation(try EvidenceTable.facts(facts)))
   }
 
-  /// The transaction in the current row, with texts in place; nil if refunded or with rare columns.
-  package static func plain(_ row: borrowing CopyReader) throws(PostgresError) -> BorrowedTransaction? {
-    guard try row.isNull(names.count) else { return nil }
-    let plain: BorrowedTransaction = try contents(row)
-    guard plain.revocation == nil, plain.subscriptionStatus == nil, plain.details.commitmentInfo == nil,
-      plain.refundRequest == nil
-    else { return nil }
-    return plain
+  /// Reads the current row, with texts in place. False if the transaction is refunded, or has rare columns.
+  /// - Parameter plain: a blank transaction, or one that this method has read.
+  package static func readPlain(
+    _ row: borrowing CopyReader, into plain: inout BorrowedTransaction
+  ) throws(PostgresError) -> Bool {
+    guard try row.isNull(names.count) else { return false }
+    try row.read { (reader) throws(PostgresError) in try plain.codeRules(with: &reader) }
+    return plain.revocation == nil && plain.subscriptionStatus == nil && plain.details.commitmentInfo == nil
+      && plain.refundRequest == nil
   }
 
-  private static func contents<ID: FieldText, Text: FieldText>(
-    _ row: borrowing CopyReader
-  ) throws(PostgresError) -> TransactionContents<ID, Text> {
-    var contents = TransactionContents<ID, Text>.blank
+  private static func contents(_ row: borrowing CopyReader) throws(PostgresError) -> TransactionRecord.Contents {
+    var contents = TransactionRecord.Contents.blank
     try row.read { (reader) throws(PostgresError) in try contents.codeRules(with: &reader) }
     return contents
   }

@@ -32,7 +32,7 @@ extension AuditPass {
       // Fast path: only the order's own rows affect its judgement.
       if deliveries.nextKey == orderId, boughtTwice == nil, !contestedOrders.isNext(orderId),
         let delivery = try sales.plainDelivery(deliveries.front), !repeated.contains(delivery.deliveryId),
-        let sale = try settled(reading, delivery, open: open)
+        let sale = try settled(&reading, delivery, open: open)
       {
         first.clear()
         delivery.write(to: &first)
@@ -135,7 +135,7 @@ extension AuditPass {
       }
       var facts = OrderFacts.assembled(
         order, group, deliveries, transactions, matched, rules: plan.rules, open: open)
-      // Settled before judging, so that the refund list and the judgement agree about a doubtful refund.
+      // Decided before judging, so that the refund list and the judgement agree about a doubtful refund.
       facts.decideDoubtfulRefunds()
       var judgement = Judgement(judging: facts, rules: plan.rules)
       if let boughtTwice { judgement.add(boughtTwice) }
@@ -160,14 +160,15 @@ extension AuditPass {
   }
 
   private func settled(
-    _ reading: borrowing GroupReading, _ delivery: BorrowedDelivery, open: PeopleWithOpenReceipts
+    _ reading: inout GroupReading, _ delivery: BorrowedDelivery, open: PeopleWithOpenReceipts
   ) throws -> SettledSale? {
-    guard let plain = try reading.plain(),
+    guard try reading.readPlain(),
       sharedPurchases.isEmpty
-        || plain.payment.subscriptionKey.map({ !sharedPurchases.contains($0.fingerprint) }) ?? true,
-      open.isEmpty || !open.contains(plain.order.userId.id)
+        || reading.payment.subscriptionKey.map({ !sharedPurchases.contains($0.fingerprint) }) ?? true,
+      open.isEmpty || !open.contains(reading.order.userId.id)
     else { return nil }
-    return SettledSale(plain.order, proof: plain.proof, payment: plain.payment, delivery: delivery, rules: plan.rules)
+    return SettledSale(
+      reading.order, proof: reading.proof.receipt, payment: reading.payment, delivery: delivery, rules: plan.rules)
   }
 
   private func report(

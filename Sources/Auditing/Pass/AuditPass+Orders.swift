@@ -130,9 +130,11 @@ private struct GroupWriter: ~Copyable {
     row.clear()
     proofs.clear()
     proofCount = 0
-    if let order = try sales.plainOrder(orders.front) {
+    if var order = try sales.plainOrder(orders.front) {
       isPlain = true
-      Optional(order).write(to: &row)
+      // An `OrderRow`: the order is there.
+      row.put(true)
+      order.code(with: &row)
       assert(
         (try? sales.order(orders.front, asOf: Instant(microseconds: 0))).map { RecordBytes.bytes($0.write(to:)) }
           == row.bytes, "it is no plain row")

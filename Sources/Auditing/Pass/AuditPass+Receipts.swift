@@ -17,22 +17,25 @@ extension AuditPass {
     var key = RecordBytes()
     var record = RecordBytes()
     var contained: [TransactionKey] = []
+    // Read in place, because it is large.
+    var plain = BorrowedReceipt.blank
     try passRowsWithoutID(&receipts, into: proofs)
     var count = 0
     while !receipts.isAtEnd {
       count += 1
       if count % 4_096 == 0 { try endIfStopped() }
       var rows: [ReceiptRow] = []
-      if let id = receipts.nextKey, try checks.isNext(id), let state = try BorrowedProofState(checks.front, from: 1),
-        state.outcome == .verified, !state.isUnproven, !state.isOwed(asOf: asOf, stuckAfter: plan.rules.stuckAfter),
-        let receipt = try SalesRows.plainReceipt(receipts.front, state)
+      if let id = receipts.nextKey, try checks.isNext(id), try plain.state.read(checks.front, from: 1),
+        plain.state.outcome == .verified, !plain.state.isUnproven,
+        !plain.state.isOwed(asOf: asOf, stuckAfter: plan.rules.stuckAfter),
+        try SalesRows.readPlain(receipts.front, into: &plain)
       {
         record.clear()
-        receipt.write(to: &record)
+        plain.code(with: &record)
         let isListed = try receipts.front.optionalBool(8) ?? false
         try receipts.skip()
         var waiting = RecordReader(record.content)
-        let plain = try BorrowedReceipt(from: &waiting)
+        try plain.code(with: &waiting)
         // Only after the next row is read is it certain that the ID is unique.
         if receipts.nextKey != plain.receiptId {
           if isListed, plain.receivedAt >= plan.judgedFrom { try collector.list(plain, record) }

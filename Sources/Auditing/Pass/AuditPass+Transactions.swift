@@ -162,6 +162,8 @@ private struct ReferencesToTransaction: ~Copyable {
 struct OrderTransactionWriter: ~Copyable {
   private let sink: Exchange.RecordSink
   private var record = RecordBytes()
+  // Read in place, because it is large.
+  private var transaction = BorrowedTransaction.blank
 
   init(_ sink: Exchange.RecordSink) { self.sink = sink }
 
@@ -173,7 +175,7 @@ struct OrderTransactionWriter: ~Copyable {
     guard let only = references.only else { return false }
     var reader = RecordReader(only)
     let reference = try BorrowedTransactionReference(from: &reader)
-    guard let order = reference.order, !order.isBad, let transaction = try TransactionTable.plain(row),
+    guard let order = reference.order, !order.isBad, try TransactionTable.readPlain(row, into: &transaction),
       sharedPurchases.isEmpty || !sharedPurchases.contains(transaction.purchaseKey.fingerprint)
     else { return false }
     if !withoutReceipt.isEmpty, case .stated(let token?) = transaction.appAccountToken,

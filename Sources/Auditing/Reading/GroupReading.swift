@@ -13,6 +13,11 @@ struct GroupReading: ~Copyable {
   private var ends: [Int] = []
   /// The current order; valid until `advance()`.
   private(set) var orderId = BorrowedText(UnsafeRawBufferPointer(start: nil, count: 0))
+  // The current order, its proof and its payment, if `readPlain()` says so; valid until `advance()`. Read in place,
+  // because they are large.
+  private(set) var order = BorrowedOrder.blank
+  private(set) var proof = WaitingProof()
+  private(set) var payment = BorrowedTransaction.blank
 
   init(_ groups: SpillFile, _ byOrder: SpillSorter) throws {
     self.groups = groups
@@ -72,19 +77,18 @@ struct GroupReading: ~Copyable {
     ends.indices.contains { encodedTransaction($0).elementsEqual(OrderTransaction.sharedSubscriptionBytes) }
   }
 
-  /// The current order if its one proof contains one transaction that it alone could own. Valid until `advance()`.
-  @inline(__always)
-  func plain() throws -> (order: BorrowedOrder, proof: BorrowedReceipt, payment: BorrowedTransaction)? {
-    guard ends.count == 1 else { return nil }
+  /// Reads the current order. False unless its one proof contains one transaction that it alone could own.
+  mutating func readPlain() throws -> Bool {
+    guard ends.count == 1 else { return false }
     var reader = RecordReader(content)
-    guard let order = try BorrowedOrder?(from: &reader), try !reader.flag(), try reader.int() == 1 else { return nil }
-    let proof = try WaitingProof(&reader)
-    if try reader.flag() { return nil }
+    guard try reader.flag() else { return false }
+    try order.code(with: &reader)
+    guard try !reader.flag(), try reader.int() == 1 else { return false }
+    try proof.read(&reader)
+    if try reader.flag() { return false }
     var transaction = RecordReader(encodedTransactions.content)
-    guard let payment = try BorrowedTransaction(orderTransaction: &transaction),
-      try proof.containsTransactionID(payment.transactionId, in: payment.environment)
-    else { return nil }
-    return (order, proof.receipt, payment)
+    return try payment.read(orderTransaction: &transaction)
+      && proof.containsTransactionID(payment.transactionId, in: payment.environment)
   }
 
   /// The orders do not come in the order of the records kept for them.

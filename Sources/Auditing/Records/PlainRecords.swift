@@ -17,12 +17,17 @@ extension OrderGroup {
 
 /// A view of an encoded proof.
 struct WaitingProof {
-  let receipt: BorrowedReceipt
-  private let contained: UnsafeRawBufferPointer
+  private(set) var receipt = BorrowedReceipt.blank
+  private var contained = UnsafeRawBufferPointer(start: nil, count: 0)
+
+  /// A view to be read into.
+  init() {}
+
+  init(_ record: inout RecordReader) throws(RecordReader.Mismatch) { try read(&record) }
 
   @inline(__always)
-  init(_ record: inout RecordReader) throws(RecordReader.Mismatch) {
-    receipt = try BorrowedReceipt(from: &record)
+  mutating func read(_ record: inout RecordReader) throws(RecordReader.Mismatch) {
+    try receipt.code(with: &record)
     contained = record.rest
     for _ in 0..<(try record.int()) { _ = try Self.transaction(&record) }
   }
@@ -61,8 +66,8 @@ struct WaitingProof {
 
 extension BorrowedTransaction {
   /// Writes the bytes of an `OrderTransaction` with one possible owner. False, perhaps after a partial write, if
-  /// `Candidates` has to decide.
-  func writeOrderTransaction(
+  /// `Candidates` has to decide. Mutating, because a copy for the coder would cost more than the writing.
+  mutating func writeOrderTransaction(
     of order: BorrowedTransactionReference.OrderSide, _ reference: BorrowedTransactionReference,
     to record: inout RecordBytes
   ) -> Bool {
@@ -73,7 +78,7 @@ extension BorrowedTransaction {
     guard reference.isNamed || source != nil else { return false }
     if case .stated(let token?) = appAccountToken, order.appAccountToken != token { return false }
     record.put(.transaction, of: OrderTransaction.kinds)
-    write(to: &record)
+    code(with: &record)
     record.put(true)
     record.put(source != nil)
     if let source {
@@ -84,11 +89,12 @@ extension BorrowedTransaction {
   }
 
   /// - Parameter record: an encoded `OrderTransaction`.
-  /// - Returns: nil if it is not a transaction, other orders could own it, it has a refund request, or several IDs.
+  /// - Returns: false if it is not a transaction, other orders could own it, it has a refund request, or several IDs.
   @inline(__always)
-  init?(orderTransaction record: inout RecordReader) throws(RecordReader.Mismatch) {
-    guard try record.word(of: OrderTransaction.kinds) == .transaction else { return nil }
-    try self.init(from: &record)
-    guard otherIds.isEmpty, try record.flag(), refundRequest == nil else { return nil }
+  mutating func read(orderTransaction record: inout RecordReader) throws(RecordReader.Mismatch) -> Bool {
+    guard try record.word(of: OrderTransaction.kinds) == .transaction else { return false }
+    try code(with: &record)
+    guard otherIds.isEmpty, refundRequest == nil else { return false }
+    return try record.flag()
   }
 }

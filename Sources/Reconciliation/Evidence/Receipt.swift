@@ -232,7 +232,7 @@ extension ReceiptFields: FieldCoded {
     try coder.code(&claimedEnvironment)
     try coder.code(&receivedAt)
     try coder.code(&defect)
-    if defect != nil { try coder.code(&isUndated) }
+    if defect != nil { try coder.code(&isUndated) } else { isUndated = false }
     try coder.code(&state)
   }
 }

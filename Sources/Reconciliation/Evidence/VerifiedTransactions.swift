@@ -8,7 +8,9 @@ public final class VerifiedTransactions: Sendable {
   let containsPeriods: Bool
 
   public init(_ records: [TransactionRecord]) {
-    let believed = records.allSatisfy { $0.bundleId != nil } ? records : records.filter { $0.bundleId != nil }
+    // Of the contents, because a key path of a generic field is looked up at run time.
+    let believed =
+      records.allSatisfy { $0.contents.bundleId != nil } ? records : records.filter { $0.contents.bundleId != nil }
     self.records = believed.count > 1 ? believed.sorted { $0.key < $1.key } : believed
     containsPeriods = believed.contains { $0.expiresDate != nil }
   }

@@ -150,6 +150,7 @@ extension Array: FieldCoded where Element: FieldCoded {
   public mutating func code<Coder: FieldCoder & ~Copyable>(with coder: inout Coder) throws(Coder.Failure) {
     var number = Int64(count)
     try coder.code(number: &number)
+    if Coder.isReading { removeAll(keepingCapacity: true) }
     for place in 0..<Int(Swift.max(0, number)) {
       // A copy, because writing must not change the list, which others may share.
       var element = Coder.isReading ? Element.blank : self[place]

@@ -115,18 +115,18 @@ extension SalesRows {
     return order
   }
 
-  /// As `receipt(_:asOf:)`; nil if the row may break the contract.
-  package static func plainReceipt(
-    _ row: borrowing CopyReader, _ state: BorrowedProofState
-  ) throws(PostgresError) -> BorrowedReceipt? {
+  /// As `receipt(_:asOf:)`, all but the state. False if the row may break the contract.
+  package static func readPlain(
+    _ row: borrowing CopyReader, into receipt: inout BorrowedReceipt
+  ) throws(PostgresError) -> Bool {
     guard let receiptId = try row.plainId(0), let orderId = try row.optionalPlainId(1),
       let userId = try row.optionalPlainId(2), let environment = try row.optionalPlainId(3),
       let status = try row.plainId(4), receiptStatuses.contains(where: { status.isSame(as: $0) }),
       case .finite(let receivedAt) = try timestamp(row, 5), try row.optionalPlainInstant(6) != nil, try !row.bool(7)
-    else { return nil }
-    return BorrowedReceipt(
-      receiptId: receiptId, orderId: orderId, userId: userId, claimedEnvironment: environment, receivedAt: receivedAt,
-      state: state)
+    else { return false }
+    (receipt.receiptId, receipt.orderId, receipt.userId) = (receiptId, orderId, userId)
+    (receipt.claimedEnvironment, receipt.receivedAt) = (environment, receivedAt)
+    return true
   }
 
   /// As `delivery(_:asOf:)`; nil if the row may break the contract.

@@ -223,6 +223,7 @@ import Testing
 
   @Test("Bad rows are read back unchanged, and the reader continues after them")
   func brokenRecords() throws {
+    var read = WaitingProof()
     for isUndated in [true, false] {
       var receipt = Receipt(
         receiptId: "r", orderId: "o", userId: "u", receivedAt: Instant(seconds: 9), state: .neverChecked,
@@ -233,7 +234,8 @@ import Testing
       proof.write(to: &waiting)
       waiting.put("behind it")
       var reader = RecordReader(waiting.content)
-      #expect(try WaitingProof(&reader).receipt.defect != nil)
+      try read.read(&reader)
+      #expect(read.receipt.defect != nil && read.receipt.isUndated == isUndated)
       #expect(try reader.text() == "behind it")
       var delivery = Delivery(
         deliveryId: "d", orderId: "o", userId: "u", productId: "p", deliveredAt: Instant(seconds: 9),
@@ -248,18 +250,20 @@ import Testing
     told.appAccountToken = .stated(nil)
     // Purchases with a refund request or several IDs are left to the rules.
     (whole.refundRequest, whole.otherIds) = (nil, [])
+    // One value reads all, so that no field of one is left in the next.
+    var plain = BorrowedTransaction.blank
     for record in [whole, Self.bare, told] {
       var bytes = RecordBytes()
       OrderTransaction.transaction(record, isClaimable: true, newestProof: nil).write(to: &bytes)
       var reader = RecordReader(bytes.content)
-      let plain = try #require(try BorrowedTransaction(orderTransaction: &reader))
+      #expect(try plain.read(orderTransaction: &reader))
       #expect(plain.transactionId.id == record.transactionId && plain.bundleId?.text == record.bundleId)
       #expect((plain.revocation == nil) == (record.revocation == nil))
       #expect(RecordBytes.bytes(plain.write(to:)) == RecordBytes.bytes(record.write(to:)))
       bytes.clear()
       OrderTransaction.transaction(record, isClaimable: false, newestProof: nil).write(to: &bytes)
       var other = RecordReader(bytes.content)
-      #expect(try BorrowedTransaction(orderTransaction: &other) == nil)
+      #expect(try !plain.read(orderTransaction: &other))
     }
   }
 
