@@ -135,94 +135,43 @@ struct SalesHealth {
 
   private func orders(_ connection: borrowing BlockingConnection, _ sales: SalesRows) throws -> RowTally {
     var tally = RowTally(name: name("orders"), noun: "orders")
-    var units = Self.smallerUnits.map { unit in (unit: unit, tally: Tally()) }
-    var future = Tally()
-    var refunded = Tally()
-    var ofOtherStores: [Identifier] = []
-    var othersCount = 0
     let now = Instant.now
     let since = now - settings.lookback
+    var columns = OrderColumns(latest: now + settings.clockSkew)
     var reader = try connection.copyOut(
       "SELECT \(SalesRows.orderColumns) FROM \(sales.schema).orders o ORDER BY o.order_id::text COLLATE \"C\"")
     while try reader.advance() {
+      // In place, as nearly all rows are read. Nights read no older orders.
+      if let order = try sales.plainOrder(reader) {
+        let isRecent = since <= order.createdAt
+        if isRecent {
+          try columns.add(order, reader)
+          tally.prices.add(order)
+          if order.transactionId != nil, tally.sample.takesNext(),
+            case .valid(let order) = try sales.order(reader, asOf: now)
+          {
+            tally.sample.add(order)
+          }
+        }
+        tally.add(order.orderId, key: "order_id", order: order.orderId.id, isRecent: isRecent)
+        continue
+      }
       let row = try sales.order(reader, asOf: now)
-      var defect: String?
-      var createdAt = now
+      var (defect, createdAt): (String?, Instant)
       switch row {
       case .bad(let bad): (defect, createdAt) = (bad.defect, bad.createdAt)
       case .valid(let order):
-        createdAt = order.createdAt
-        // Nights read no older orders.
+        (defect, createdAt) = (nil, order.createdAt)
         guard since <= createdAt else { break }
-        // Order IDs of Google Play, from the column itself, because an order has no ID that Apple cannot give.
-        if (try? reader.text(8))?.hasPrefix("GPA.") == true {
-          othersCount += 1
-          if ofOtherStores.count < 3 { ofOtherStores.append(order.orderId) }
-        }
-        refunded.count(order.status == .refunded, "order \(order.orderId)")
+        try columns.add(order, reader)
         tally.prices.add(order)
-        if order.transactionId != nil { tally.sample.add(order) }
-        future.count(createdAt > now + settings.clockSkew, "order \(order.orderId) created \(createdAt.text)")
-        let amount = order.amount
-        if Self.currenciesWithCents.contains(amount.currency.code), amount.minorUnits > 0 {
-          for index in units.indices {
-            let price = amount.minorUnits.quotientAndRemainder(dividingBy: units[index].unit.divisor)
-            units[index].tally.count(
-              price.remainder == 0 && [99, 49].contains(price.quotient % 100),
-              "order \(order.orderId): \(amount.decimalText) \(amount.currency)")
-          }
-        }
+        if order.transactionId != nil, tally.sample.takesNext() { tally.sample.add(order) }
       }
       tally.add(row.orderId, defect: defect, key: "order_id", order: row.orderId, isRecent: since <= createdAt)
     }
-    for (unit, amounts) in units where amounts.all >= Tally.fewest && amounts.odd * 2 > amounts.all {
-      tally.further.append(
-        Diagnosis(
-          subject: name("orders.amount"), held: true,
-          because: """
-            looks like \(unit.name): \(amounts.odd) of \(amounts.all) amounts are whole numbers such as \(499 * unit.divisor / 100)
-            """,
-          kind: .amountMismatch, remedy: "write amount / \(unit.divisor).0 in the view", examples: amounts.examples))
-    }
-    if refunded.holdsNight(settings.holdShare) {
-      tally.further.append(
-        Diagnosis(
-          subject: name("orders.status"), held: true,
-          because: "\(refunded.odd) of \(refunded.all) orders are refunded", kind: .refundOnlyHere,
-          remedy: "check which state of the shop is mapped to refunded", examples: refunded.examples))
-    }
-    if future.odd >= Tally.fewest {
-      tally.further.append(
-        Diagnosis(
-          subject: name("orders.created_at"), held: future.holdsNight(settings.holdShare),
-          because: "\(future.odd) of \(future.all) orders are in the future, so that no night reads them",
-          kind: .orphanPayment, remedy: "show the time of the order, in its own time zone, in the view",
-          examples: future.examples))
-    }
-    if othersCount > 0 {
-      tally.further.append(
-        Diagnosis(
-          subject: name("orders.transaction_id"), held: false,
-          because: "\(othersCount) orders have transaction IDs of Google Play (GPA.…), which Apple does not know",
-          remedy: "leave other stores' orders out of the view: WHERE store = 'apple'",
-          examples: ofOtherStores.map { "order \($0)" }))
-    }
+    tally.further = columns.diagnoses(settings)
     return tally
   }
-
-  /// Currencies in which Apple's usual prices end in 99 or 49 hundredths.
-  private static let currenciesWithCents: Set = ["USD", "EUR", "GBP", "CAD", "AUD", "NZD"]
-
-  private struct SmallerUnit {
-    var name: String
-    var divisor: Int64
-  }
-
-  /// Units in which shops store amounts. A price of 4.99 is 499, 4990 or 4990000.
-  private static let smallerUnits = [
-    SmallerUnit(name: "cents", divisor: 100), SmallerUnit(name: "thousandths", divisor: 1_000),
-    SmallerUnit(name: "millionths (micros)", divisor: 1_000_000),
-  ]
 
   private func deliveries(_ connection: borrowing BlockingConnection, _ sales: SalesRows) throws -> RowTally {
     var tally = RowTally(name: name("deliveries"), noun: "deliveries")
@@ -232,6 +181,13 @@ struct SalesHealth {
       "SELECT \(SalesRows.deliveryColumns) FROM \(sales.schema).deliveries d ORDER BY d.delivery_id::text COLLATE \"C\""
     )
     while try reader.advance() {
+      if let delivery = try sales.plainDelivery(reader) {
+        tally.add(
+          delivery.deliveryId, key: "delivery_id", order: delivery.orderId.id,
+          isRecent: since <= delivery.deliveredAt)
+        tally.noteNewest(delivery.deliveryId.id, at: delivery.deliveredAt)
+        continue
+      }
       let delivery = try sales.delivery(reader, asOf: now)
       tally.add(
         delivery.deliveryId, defect: delivery.defect, key: "delivery_id", order: delivery.orderId,
@@ -247,7 +203,13 @@ struct SalesHealth {
     let since = now - settings.lookback
     var reader = try connection.copyOut(
       "SELECT \(SalesRows.receiptColumns) FROM \(sales.schema).receipts r ORDER BY r.receipt_id::text COLLATE \"C\"")
+    var plain = BorrowedReceipt.blank
     while try reader.advance() {
+      if try SalesRows.readPlain(reader, into: &plain) {
+        tally.add(plain.receiptId, key: "receipt_id", order: plain.orderId.id, isRecent: since <= plain.receivedAt)
+        tally.noteNewest(plain.receiptId.id, at: plain.receivedAt)
+        continue
+      }
       let receipt = try SalesRows.receipt(reader, asOf: now)
       tally.add(
         receipt.receiptId, defect: receipt.defect, key: "receipt_id", order: receipt.orderId,
@@ -421,77 +383,5 @@ struct SalesHealth {
         \(receipt.orderId.map { "for order \($0)" } ?? "for no order")
         """)
     ]
-  }
-}
-
-/// The number of a relation's rows, and the number that breaks the contract.
-private struct RowTally {
-  let name: String
-  let noun: String
-  private(set) var rows = 0
-  /// Rows of the lookback, and rows without a date.
-  private(set) var recent = 0
-  /// Bad rows of the lookback. Nights read no older rows.
-  private var defects = Tally()
-  /// Orders with a bad row of the lookback.
-  private(set) var badOrders: Set<Identifier> = []
-  /// Remarks about single columns.
-  var further: [Diagnosis] = []
-  var prices = UnitPrices()
-  /// Orders of the lookback that state a transaction ID.
-  var sample = OrderSample()
-  private var last: Identifier?
-  /// The newest valid row.
-  private(set) var newest: (id: Identifier, at: Instant)?
-
-  init(name: String, noun: String) {
-    self.name = name
-    self.noun = noun
-  }
-
-  mutating func add(_ id: Identifier, defect: String?, key: String, order: Identifier?, isRecent: Bool) {
-    let defect = defect ?? (id == last ? "\(key) is not unique" : nil)
-    last = id
-    rows += 1
-    guard isRecent else { return }
-    recent += 1
-    defects.count(defect != nil, "\(id.isEmpty ? "a row without an ID" : id.text): \(defect ?? "")")
-    if defect != nil, let order { badOrders.insert(order) }
-  }
-
-  mutating func noteNewest(_ id: Identifier, at instant: Instant) {
-    if newest.map({ $0.at < instant }) ?? true { newest = (id, instant) }
-  }
-
-  func diagnosis(holdsNight: Bool) -> Diagnosis {
-    let subject = "\(name) (\(rows) rows)"
-    if rows == 0 {
-      return .warning(subject, "is empty; check that the view shows the shop's \(noun) to this role")
-    }
-    guard defects.odd > 0 else { return .fine(subject) }
-    // Without most of its orders a shop has nothing to audit.
-    let isProblem = holdsNight || noun == "orders" && defects.odd * 2 > recent
-    var diagnosis = Diagnosis(
-      subject: subject, held: isProblem, because: "\(defects.odd) rows break the contract", kind: .badRow,
-      remedy: isProblem ? "correct the view" : "they are reported, and count for nothing", examples: defects.examples)
-    diagnosis.holdsNight = holdsNight
-    return diagnosis
-  }
-}
-
-/// Orders at even distances among all that are added.
-struct OrderSample {
-  private(set) var orders: [Order] = []
-  private var added = 0
-  private var step = 1
-
-  private static let most = 10_000
-
-  mutating func add(_ order: Order) {
-    if added % step == 0 { orders.append(order) }
-    added += 1
-    guard orders.count == Self.most else { return }
-    orders = stride(from: 0, to: orders.count, by: 2).map { orders[$0] }
-    step *= 2
   }
 }

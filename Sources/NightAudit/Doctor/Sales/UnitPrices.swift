@@ -20,11 +20,11 @@ struct UnitPrices {
   /// exchange leave more than four fifths; amounts of other orders leave none.
   private static let leastExplained = 0.25
 
-  mutating func add(_ order: Order) {
+  mutating func add<ID: FieldText, Text: FieldText>(_ order: OrderFields<ID, Text>) {
     let price = order.amount.minorUnits / Int64(order.quantity)
     guard price > 0 else { return }
-    products[order.amount.currency, default: [:]][order.productId, default: [:]][
-      price, default: Price(minorUnits: price, first: order.orderId)
+    products[order.amount.currency, default: [:]][order.productId.id, default: [:]][
+      price, default: Price(minorUnits: price, first: order.orderId.id)
     ].orders += 1
   }
 

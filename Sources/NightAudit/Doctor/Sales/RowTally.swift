@@ -1,0 +1,89 @@
+import Reconciliation
+
+/// The number of a relation's rows, and the number that breaks the contract.
+struct RowTally {
+  let name: String
+  let noun: String
+  private(set) var rows = 0
+  /// Rows of the lookback, and rows without a date.
+  private(set) var recent = 0
+  /// Bad rows of the lookback. Nights read no older rows.
+  private var defects = Tally()
+  /// Orders with a bad row of the lookback.
+  private(set) var badOrders: Set<Identifier> = []
+  /// Remarks about single columns.
+  var further: [Diagnosis] = []
+  var prices = UnitPrices()
+  /// Orders of the lookback that state a transaction ID.
+  var sample = OrderSample()
+  private var last: [UInt8] = []
+  /// The newest valid row.
+  private(set) var newest: (id: Identifier, at: Instant)?
+
+  init(name: String, noun: String) {
+    self.name = name
+    self.noun = noun
+  }
+
+  mutating func add(_ id: Identifier, defect: String?, key: String, order: Identifier?, isRecent: Bool) {
+    id.withUTF8 { add(BorrowedText($0), defect: defect, key: key, order: order, isRecent: isRecent) }
+  }
+
+  /// - Parameter id: in the order of its bytes, so that equal ones follow each other.
+  mutating func add(
+    _ id: BorrowedText, defect: String? = nil, key: String, order: @autoclosure () -> Identifier?, isRecent: Bool
+  ) {
+    let isRepeated = rows > 0 && last.elementsEqual(id.bytes)
+    let defect = defect ?? (isRepeated ? "\(key) is not unique" : nil)
+    if !isRepeated {
+      last.removeAll(keepingCapacity: true)
+      last.append(contentsOf: id.bytes)
+    }
+    rows += 1
+    guard isRecent else { return }
+    recent += 1
+    defects.count(defect != nil, "\(id.bytes.isEmpty ? "a row without an ID" : id.text): \(defect ?? "")")
+    if defect != nil, let order = order() { badOrders.insert(order) }
+  }
+
+  mutating func noteNewest(_ id: @autoclosure () -> Identifier, at instant: Instant) {
+    if newest.map({ $0.at < instant }) ?? true { newest = (id(), instant) }
+  }
+
+  func diagnosis(holdsNight: Bool) -> Diagnosis {
+    let subject = "\(name) (\(rows) rows)"
+    if rows == 0 {
+      return .warning(subject, "is empty; check that the view shows the shop's \(noun) to this role")
+    }
+    guard defects.odd > 0 else { return .fine(subject) }
+    // Without most of its orders a shop has nothing to audit.
+    let isProblem = holdsNight || noun == "orders" && defects.odd * 2 > recent
+    var diagnosis = Diagnosis(
+      subject: subject, held: isProblem, because: "\(defects.odd) rows break the contract", kind: .badRow,
+      remedy: isProblem ? "correct the view" : "they are reported, and count for nothing", examples: defects.examples)
+    diagnosis.holdsNight = holdsNight
+    return diagnosis
+  }
+}
+
+/// Orders at even distances among all that are offered.
+struct OrderSample {
+  private(set) var orders: [Order] = []
+  private var offered = 0
+  private var step = 1
+
+  private static let most = 10_000
+
+  /// True if the next order is to be added.
+  mutating func takesNext() -> Bool {
+    defer { offered += 1 }
+    return offered % step == 0
+  }
+
+  mutating func add(_ order: Order) {
+    orders.append(order)
+    guard orders.count == Self.most else { return }
+    orders = stride(from: 0, to: orders.count, by: 2).map { orders[$0] }
+    step *= 2
+  }
+}
