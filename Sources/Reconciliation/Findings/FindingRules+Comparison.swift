@@ -136,7 +136,9 @@ extension FindingRules {
       decline([.quantityMismatch, .accountTokenMissing, .currencyMismatch, .amountMismatch], openOwnershipReason)
       return
     }
-    if let quantity = facts.paidQuantity, quantity != order.quantity {
+    if facts.paying.contains(where: \.isKnownByRestoresAlone) {
+      decline([.quantityMismatch], "The original purchase, which may be refunded, is not known.")
+    } else if let quantity = facts.paidQuantity, quantity != order.quantity {
       let isUnpaid = facts.unrevokedUnits > quantity
       add(
         .quantityMismatch,

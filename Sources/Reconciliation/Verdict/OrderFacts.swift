@@ -84,7 +84,14 @@ public struct OrderFacts: Sendable {
   var hasUnreadableProof: Bool { validReceipts.contains(where: \.state.isUnreadable) }
 
   func isOpen(_ rules: borrowing Rules) -> Bool {
-    receipts.contains { $0.defect == nil && $0.state.mayMovePayment(rules) }
+    receipts.contains { $0.defect == nil && $0.state.mayMovePayment(rules) } || mayPreferFirstPeriod(rules)
+  }
+
+  /// True if the stated ID is known as the original ID of other periods alone, and its look-up has no answer yet.
+  private func mayPreferFirstPeriod(_ rules: borrowing Rules) -> Bool {
+    guard let id = order.transactionId, let lookup, lookup.mayMovePayment(rules) else { return false }
+    let records = known + proven
+    return records.contains { $0.isReferred(by: id) } && !records.contains { $0.isOf(id) }
   }
 
   /// True if another order of the person could get the payment once its receipt is answered.

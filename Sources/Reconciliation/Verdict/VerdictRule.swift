@@ -72,7 +72,8 @@ public enum VerdictRule: String, CaseIterable, Sendable {
           : "It owns \(id), a genuine purchase. Apple has refunded only a part of it.")
     case .sandbox:
       // A production payment may still be found. Until then the sandbox proves nothing.
-      let mayBePaid = facts.hasUnansweredProofs || facts.isStatedIDPending || facts.claims.lost.contains { !$0.isFinal }
+      let mayGetPayment = facts.claims.lost.contains { !$0.isFinal && $0.transaction.environment == .production }
+      let mayBePaid = facts.hasUnansweredProofs || facts.isStatedIDPending || mayGetPayment
       if mayBePaid {
         return because.noting(
           nil, "It owns \(id) from the sandbox; a missing answer could still show a payment.")
@@ -140,14 +141,29 @@ public enum VerdictRule: String, CaseIterable, Sendable {
       return because.noting(nil, "\(whose), but an unanswered proof could contain a transaction of its own.")
     }
     // A deleted account leaves the purchase of the stated ID unknown for good.
-    if facts.awaitsAnswer(rules) || facts.isStatedIDPending && facts.lookup?.isUnanswered ?? false {
+    let awaitsAnswer = facts.awaitsAnswer(rules) || facts.isStatedIDPending && facts.lookup?.isUnanswered ?? false
+    let isFinal = facts.claims.lost.allSatisfy(\.isFinal)
+    let isTest =
+      facts.claims.lost.allSatisfy { $0.transaction.environment != .production }
+      && !rules.testUsers.contains(facts.order.userId)
+    // The same answer as for the owner of a test purchase.
+    let isProven =
+      facts.order.transactionId.map { id in facts.proven.contains { $0.isOf(id) } } ?? true
+      && facts.proofValidity == .notAllRejected
+    let isUnreadable = facts.order.transactionId != nil && facts.hasUnreadableProof
+    let isKnown = !awaitsAnswer && !facts.isStatedIDPending && !isUnreadable
+    if isTest, !isFinal && isKnown || (awaitsAnswer || !isFinal) && isProven {
+      return because.noting(
+        .unpaid(.sandbox, lost.transaction), "\(whose) for now. It is a test purchase, whichever order owns it.")
+    }
+    if awaitsAnswer {
       return because.noting(nil, "\(whose), but Apple has given no usable answer about its own claim.")
     }
     // An unreadable proof may contain a purchase of its own.
     if facts.order.transactionId != nil, facts.hasUnreadableProof {
       return because.noting(.unconfirmed(.unreadable), "\(whose), but one of its own proofs cannot be read.")
     }
-    if facts.claims.lost.allSatisfy(\.isFinal) {
+    if isFinal {
       let claimant = facts.claimant(rules)
       if let named = facts.order.transactionId, claimant.contradictsOwnPayload {
         return because.noting(
@@ -157,12 +173,8 @@ public enum VerdictRule: String, CaseIterable, Sendable {
       }
       return because.noting(.unpaid(.duplicate, lost.transaction), "\(whose), and it has no other to claim.")
     }
-    let isTest = facts.claims.lost.allSatisfy { $0.transaction.environment != .production }
-    return isTest && !facts.isStatedIDPending && !rules.testUsers.contains(facts.order.userId)
-      ? because.noting(
-        .unpaid(.sandbox, lost.transaction), "\(whose) for now. It is a test purchase, whichever order owns it.")
-      : because.noting(
-        .unconfirmed(.awaitingEvidence), "\(whose) for now; a missing answer could still change that.")
+    return because.noting(
+      .unconfirmed(.awaitingEvidence), "\(whose) for now; a missing answer could still change that.")
   }
 
   private func lookedUp(_ facts: OrderFacts, _ rules: Rules, _ because: inout Because) -> Verdict? {

@@ -68,6 +68,45 @@ import Testing
     }
   }
 
+  @Test("The quantity of a restore is compared once its original purchase is known, which may be refunded")
+  func restoreAlone() {
+    for isOriginalKnown in [false, true] {
+      var scene = ShopFixture()
+      var records = [scene.transaction("T2") { ($0.quantity, $0.originalTransactionId) = (2, "T1") }]
+      if isOriginalKnown { records.append(scene.transaction("T1") { $0.quantity = 2 }) }
+      scene.delivery(of: scene.order(stating: "T2", with: ShopFixture.Proof(.verified(.app), of: records)))
+      #expect(Self.findings(scene).contains(.quantityMismatch) == isOriginalKnown)
+    }
+  }
+
+  @Test("A test purchase pays no order, whichever order owns it and whether Apple has answered about that")
+  func contestedTestPurchase() {
+    for (owner, state) in [("user", ProofState.neverChecked), ("other", .verified(nil)), ("other", .neverChecked)] {
+      var scene = ShopFixture()
+      let purchase = scene.transaction { $0.environment = .sandbox }
+      let order = scene.order(stating: "T1", with: .signed(purchase), lookup: state, isServed: true)
+      let other = scene.order("other", by: owner) { $0.createdAt = order.createdAt - .minutes(1) }
+      scene.receipt("theirs", for: other, .unanswered(.unreachable), containing: [purchase]) {
+        $0.state.signedTransactionId = purchase.transactionId
+      }
+      #expect(scene.world.audited().judgements["order"]?.verdict?.reason == .sandbox, "\(owner) \(state)")
+    }
+  }
+
+  @Test(
+    "No order is a duplicate because of a period whose owner waits for the answer about the first period",
+    arguments: [ProofState.neverChecked, .unanswered(.unreachable)])
+  func firstPeriodAwaited(lookup: ProofState) {
+    var scene = ShopFixture()
+    let period = scene.transaction("T2") {
+      ($0.originalTransactionId, $0.expiresDate, $0.webOrderLineItemId) = ("T1", asOf + .days(1), "W2")
+    }
+    scene.order("first", stating: "T1", lookup: lookup)
+    scene.order(with: .list(period))
+    let found = scene.world.audited().judgements
+    #expect(found["first"]?.verdict?.name == "paid" && found["order"]?.verdict?.name == "unconfirmed")
+  }
+
   @Test("A stuck question withholds no finding")
   func stuck() {
     for (age, isWithheld) in [(Span.hours(47), true), (.hours(48), false)] {
