@@ -8,7 +8,7 @@ import Synchronization
 
 extension RecheckStage {
   func ask(_ next: CheckInProgress, deadline: ContinuousClock.Instant) async -> AskingLoop.Ending {
-    guard let channel = preparation.channel(for: next) else { return .settled }
+    guard let channel = preparation.channel(for: next) else { return .done }
     var check = next
     let isOne = check.questions.count == 1
     // Each of several answers is stored as it comes, so that a killed run asks only for the rest.
@@ -48,7 +48,7 @@ extension RecheckStage {
       if !result.isUnproven { result.facts = [] }
     }
     await finish(result, of: channel)
-    return isOver ? .over : .settled
+    return isOver ? .over : .done
   }
 
   private enum Step {

@@ -82,7 +82,7 @@ package struct NightRun: Sendable {
     var plan = try plan(request)
     let lock = try await RunLock.acquire(session)
     try await maintainPartitions(session, asOf: request.asOf)
-    let waiting = try await PublicationSettlement(logger: logger).settle(session)
+    let waiting = try await PublicationRecovery(logger: logger).finish(session)
     let destination = destination(request, plan)
     ReportFolder.clearLeftovers(beside: destination, except: waiting)
     reportDirectory(KnownRuns()).clearLeftovers(except: waiting)
@@ -122,7 +122,7 @@ package struct NightRun: Sendable {
     } catch {
       try? await record.end(session, exitStatus: NightRun.status(error))
       // Publishes or withdraws a report whose run was committed before the failure.
-      _ = try? await PublicationSettlement(logger: logger).settle(session)
+      _ = try? await PublicationRecovery(logger: logger).finish(session)
       await session.close()
       throw error
     }
@@ -147,7 +147,7 @@ package struct NightRun: Sendable {
       case .report(let audited): return audited
       case .needsAnswers(let open):
         rounds += 1
-        // Findings that these answers settle never reach a report.
+        // Findings that these answers end never reach a report.
         recheck.add(try await self.recheck(request, channels, runId: runId, deadline: deadline, open: open))
         if let reason = stop.stopped { throw StopSignal.Stopped(reason: reason) }
         asked.add(open)

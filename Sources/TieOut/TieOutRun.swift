@@ -139,7 +139,7 @@ package struct TieOutRun: Sendable {
         sales: proceeds)
     }
     let settlement = try SettlementComparison.run(finance(.detail), sales: reading, finance: other) { period in
-      (period.first...period.last).allSatisfy(window.isSettled)
+      (period.first...period.last).allSatisfy(window.isFinal)
     }
     var ordersByProduct = try OrdersByProduct(orders, of: days, directory: temporaryDirectory)
     var reasons = gathered.problems

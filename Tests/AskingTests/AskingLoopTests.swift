@@ -78,9 +78,9 @@ import Testing
     #expect(script.actions() == ["take"])
     #expect(script.actions(after: .took(checks)) == ["read a b c"])
     #expect(script.actions(after: .read(checks)) == ["ask a", "ask b", "wait"])
-    #expect(script.actions(after: .ended(checks[1], .settled)) == ["ask c", "take"])
-    #expect(script.actions(after: .took([]), .ended(checks[0], .settled)) == ["wait"])
-    #expect(script.actions(after: .ended(checks[2], .settled)) == ["take new"])
+    #expect(script.actions(after: .ended(checks[1], .done)) == ["ask c", "take"])
+    #expect(script.actions(after: .took([]), .ended(checks[0], .done)) == ["wait"])
+    #expect(script.actions(after: .ended(checks[2], .done)) == ["take new"])
     #expect(script.actions(after: .tookNew([])) == ["look"])
     #expect(script.actions(after: .looked(.nothing)) == ["finish"])
   }
@@ -92,9 +92,9 @@ import Testing
     // The result of `a` needed no question, which makes room for the next payload.
     #expect(script.actions(after: .read([checks[1]])) == ["ask b", "read c"])
     #expect(script.actions(after: .read([checks[2]])) == ["ask c", "wait"])
-    #expect(script.actions(after: .ended(checks[1], .settled)) == ["wait"])
+    #expect(script.actions(after: .ended(checks[1], .done)) == ["wait"])
     // A payload larger than the limit is read alone.
-    #expect(script.actions(after: .ended(checks[2], .settled)) == ["read large"])
+    #expect(script.actions(after: .ended(checks[2], .done)) == ["read large"])
   }
 
   /// Checks of a silent app take no place. A few of them probe it, and all return once it answers.
@@ -105,7 +105,7 @@ import Testing
     #expect(script.actions(after: .ended(quiet[0], .waits(quiet[0], silent))) == ["take"])
     #expect(script.ask([check("loud")]) == ["ask loud", "take"])
     #expect(script.actions(after: .ended(quiet[1], .waits(quiet[1], silent))) == ["take"])
-    #expect(script.actions(after: .ended(check("loud"), .settled)) == ["take"])
+    #expect(script.actions(after: .ended(check("loud"), .done)) == ["take"])
     #expect(script.ask(Array(quiet[2...])) == ["ask quiet 3", "ask quiet 4", "wait"])
     for check in quiet[2...4] { _ = script.actions(after: .ended(check, .waits(check, silent))) }
     #expect(script.actions(after: .ended(quiet[5], .waits(quiet[5], silent))) == ["take"])

@@ -367,7 +367,7 @@ struct ReportWindowTests {
 
   @Test func removedVendorsAreNotAwaited() {
     let gone = window([ours], [ours: (1...53, .api), former: (10...53, .api)])
-    #expect(reasons(gone).isEmpty && gone.printed.allSatisfy(gone.isSettled))
+    #expect(reasons(gone).isEmpty && gone.printed.allSatisfy(gone.isFinal))
     // A vendor with files in the folder is still expected, with and without configured vendors.
     let others: [([String], ConnectReport.Source)] = [([ours], .folder), ([], .folder), ([], .api)]
     for (vendors, source) in others {
@@ -382,17 +382,17 @@ struct ReportWindowTests {
   @Test(arguments: [20, 60])
   func aVendorTakesOverFromAnother(since ago: Int) {
     let whole = window([], [ours: (ago...150, .folder), former: (1...(ago - 1), .folder)])
-    #expect(reasons(whole).isEmpty && whole.printed.allSatisfy(whole.isSettled))
-    #expect((1...150).allSatisfy { whole.isSettled(Self.today.advanced(by: -$0)) })
+    #expect(reasons(whole).isEmpty && whole.printed.allSatisfy(whole.isFinal))
+    #expect((1...150).allSatisfy { whole.isFinal(Self.today.advanced(by: -$0)) })
     let holed = window([], [ours: ((ago + 2)...150, .folder), former: (1...(ago - 1), .folder)])
-    let missing = (1...150).filter { !holed.isSettled(Self.today.advanced(by: -$0)) }
+    let missing = (1...150).filter { !holed.isFinal(Self.today.advanced(by: -$0)) }
     #expect(missing == [ago, ago + 1])
     let late = window([], [ours: (ago...150, .folder), former: (3...(ago - 1), .folder)])
     #expect(
       reasons(late) == ["no daily report of 2 days (never asked, vendor 80099999): 2026-11-18, 2026-11-19"])
     // A vendor whose days lie within those of the other is no successor, so its missing days are reported.
     let beside = window([], [ours: (1...150, .folder), former: (30...40, .folder)])
-    #expect(reasons(beside).count == 1 && !beside.isSettled(Self.today.advanced(by: -44)))
+    #expect(reasons(beside).count == 1 && !beside.isFinal(Self.today.advanced(by: -44)))
   }
 
   @Test func comparedAndPrintedDaysStartAtTheirOwnDates() {

@@ -86,7 +86,7 @@ package struct AnswerWriter: Sendable {
     let parts = results.filter { $0.outcome == .pending && !($0.facts.isEmpty && $0.furtherFacts.isEmpty) }
     try recordAnswers(
       parts.map { ($0, nil) } + zip(answered, judged).map { ($0, $1.count) }, on: connection)
-    let unsettled = try needs.unsettled(candidates, on: connection)
+    let doubtful = try needs.doubtful(candidates, on: connection)
     let records = try EvidenceTable.fold(facts.map(\.fact), on: connection)
     try TransactionTable.upsert(records, checkedAt: asOf, on: connection)
     try link(facts, on: connection)
@@ -94,7 +94,7 @@ package struct AnswerWriter: Sendable {
     if answered.isEmpty { return }
     try noteFacts(answered, areAnswers: true, on: connection)
     try table.save(judged.map(\.row), on: connection)
-    try needs.decide(PendingLookups.open(candidates, unsettled), on: connection)
+    try needs.decide(PendingLookups.open(candidates, doubtful), on: connection)
   }
 
   /// The receipts whose answer lacks purchases of the answer before. It may belong to another receipt, from a cache for
@@ -174,13 +174,13 @@ package struct AnswerWriter: Sendable {
     else { return nil }
     let history = result.check.row.history
     let refusal = result.refusal(bundleIds: settings.apps.map(\.bundleId))
-    let isSettled =
+    let isProven =
       result.outcome == .verified && (refusal == nil || refusal == .productMismatch)
       && result.facts.contains { $0.transactionId == named }
     return PendingLookups.Candidate(
       orderId: orderId, bundleId: bundleId, transactionId: named,
       dated: result.check.shop.orderCreatedAt ?? history.dated, isUrgent: history.isUrgent,
-      settledBy: isSettled ? result.subject.id : nil)
+      provenBy: isProven ? result.subject.id : nil)
   }
 
   private func recordAnswers(

@@ -47,7 +47,7 @@ struct AskingLoop {
   }
 
   enum Ending: Sendable {
-    case settled, over
+    case done, over
     case waits(CheckInProgress, AskingGate.Lane)
   }
 
@@ -70,7 +70,7 @@ struct AskingLoop {
   private var inProgress = 0
   private var isDrained = false
   private var hasEnded = false
-  private var isAllSettled = true
+  private var isAllDone = true
   private var looked: ContinuousClock.Instant
   /// Set while other workers hold all due checks. If one dies, this worker takes over its checks.
   private var idle: IdleWait?
@@ -90,7 +90,7 @@ struct AskingLoop {
   // MARK: - Actions
 
   private var isDone: Bool {
-    isDrained && taken.isEmpty && ready.isEmpty && lists.isEmpty && inProgress == 0 && isAllSettled && idle == nil
+    isDrained && taken.isEmpty && ready.isEmpty && lists.isEmpty && inProgress == 0 && isAllDone && idle == nil
   }
 
   mutating func next(_ world: Conditions) -> Action {
@@ -147,7 +147,7 @@ struct AskingLoop {
     case .tookNew(let checks):
       if accept(checks) || !lists.isEmpty { return }
       // A worker that has given up on its own checks must not take over other workers' checks.
-      demanded = isOffline || !isAllSettled ? Action.finish(isContinuedByOthers: false) : .look
+      demanded = isOffline || !isAllDone ? Action.finish(isContinuedByOthers: false) : .look
     case .read(let checks):
       budget.add(checks.reduce(0) { $0 + $1.shop.payloadBytes } - reading.reduce(0) { $0 + $1.shop.payloadBytes })
       (ready, reading) = (checks.reversed(), [])
@@ -155,8 +155,8 @@ struct AskingLoop {
       inProgress -= 1
       budget.add(-check.shop.payloadBytes)
       switch ending {
-      case .settled: break
-      case .over: isAllSettled = false
+      case .done: break
+      case .over: isAllDone = false
       case .waits(let check, let lane): lists.add(check, on: lane)
       }
     case .looked(.nothing):

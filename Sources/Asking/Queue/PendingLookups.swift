@@ -3,7 +3,7 @@ import Postgres
 import Reconciliation
 
 /// Decides which orders wait for a look-up of their stated transaction ID (`night_audit.lookups`). An order waits if
-/// none of its receipts settles the ID: there is none, none can be read, or none contains it. A receipt that lists only
+/// none of its receipts proves the ID: there is none, none can be read, or none contains it. A receipt that lists only
 /// a renewal does not prove the original purchase. Answers about the other entries of a signed list do not change what
 /// it contains. Several orders may wait for one question, which is an app and an ID.
 struct PendingLookups: Sendable {
@@ -14,8 +14,8 @@ struct PendingLookups: Sendable {
     /// When the order was made, or its receipt came.
     var dated: Instant
     var isUrgent: Bool
-    /// A receipt whose answer contains the ID.
-    var settledBy: Identifier?
+    /// A receipt whose verified answer contains the ID.
+    var provenBy: Identifier?
 
     var question: CheckSubject { .lookup(transactionId, of: bundleId) }
   }
@@ -24,31 +24,31 @@ struct PendingLookups: Sendable {
   let bundleIds: [String]
   let asOf: Instant
 
-  /// Finds settled candidates that must still be decided: the order waits, or the receipt has moved. The rows are
+  /// Finds proven candidates that must still be decided: the order waits, or the receipt has moved. The rows are
   /// available after the next statement.
-  func unsettled(_ candidates: [Candidate], on connection: borrowing BlockingConnection) throws -> PostponedRows? {
-    let settled = candidates.enumerated().filter { $0.element.settledBy != nil }
-    if settled.isEmpty { return nil }
+  func doubtful(_ candidates: [Candidate], on connection: borrowing BlockingConnection) throws -> PostponedRows? {
+    let proven = candidates.enumerated().filter { $0.element.provenBy != nil }
+    if proven.isEmpty { return nil }
     return try connection.postpone(
       """
       SELECT w.place FROM unnest($1::int[], $2::text[], $3::text[]) AS w (place, order_id, receipt_id)
       CROSS JOIN LATERAL (
         SELECT count(*) > 0 AS is_waiting FROM night_audit.lookups l WHERE l.order_id = w.order_id) l
       CROSS JOIN LATERAL (
-        SELECT count(*) > 0 AS is_settled FROM night_audit.receipt_checks c
+        SELECT count(*) > 0 AS is_proven FROM night_audit.receipt_checks c
         WHERE c.subject_kind = 'receipt' AND c.subject_id = w.receipt_id AND c.order_id = w.order_id AND c.is_wanted) c
-      WHERE l.is_waiting OR NOT c.is_settled
+      WHERE l.is_waiting OR NOT c.is_proven
       """,
       [
-        .intArray(settled.map { Int64($0.offset) }), .textArray(settled.map(\.element.orderId.text)),
-        .textArray(settled.map { $0.element.settledBy?.text }),
+        .intArray(proven.map { Int64($0.offset) }), .textArray(proven.map(\.element.orderId.text)),
+        .textArray(proven.map { $0.element.provenBy?.text }),
       ])
   }
 
-  static func open(_ candidates: [Candidate], _ unsettled: PostponedRows?) throws -> [Candidate] {
-    guard let unsettled else { return candidates }
-    let places = Set(try unsettled.get().map { Int(try $0.int64(0)) })
-    return candidates.enumerated().filter { $0.element.settledBy == nil || places.contains($0.offset) }.map(\.element)
+  static func open(_ candidates: [Candidate], _ doubtful: PostponedRows?) throws -> [Candidate] {
+    guard let doubtful else { return candidates }
+    let places = Set(try doubtful.get().map { Int(try $0.int64(0)) })
+    return candidates.enumerated().filter { $0.element.provenBy == nil || places.contains($0.offset) }.map(\.element)
   }
 
   /// Decides again which orders wait. Returns the number of questions that are new or wanted again.
@@ -60,10 +60,10 @@ struct PendingLookups: Sendable {
     // Aggregates, because the server may turn EXISTS into a hash of all receipts, made anew for each batch.
     let rows = try connection.execute(
       """
-      SELECT w.position, s.is_settled, s.is_open
+      SELECT w.position, s.is_proven, s.is_open
       FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS w (order_id, transaction_id, position)
       CROSS JOIN LATERAL (
-        SELECT coalesce(bool_or(l.is_contained AND c.outcome = 'verified'), false) AS is_settled,
+        SELECT coalesce(bool_or(l.is_contained AND c.outcome = 'verified'), false) AS is_proven,
           coalesce(bool_or(c.outcome IN ('pending', 'unanswered') AND (c.brought_count = 0 OR l.is_contained)), false)
             AS is_open
         FROM night_audit.receipt_checks c CROSS JOIN LATERAL (
@@ -77,7 +77,7 @@ struct PendingLookups: Sendable {
     var questions: [(orderId: Identifier, question: CheckSubject?)] = []
     for row in rows {
       let candidate = candidates[Int(try row.int64(0)) - 1]
-      // An unanswered receipt may still settle the ID, unless its signed list is known.
+      // An unanswered receipt may still prove the ID, unless its signed list is known.
       let isDone = try row.bool(1) || row.bool(2)
       if !isDone { waiting.append(candidate) }
       questions.append((candidate.orderId, isDone ? nil : candidate.question))

@@ -4,7 +4,7 @@ import Run
 import Streams
 
 /// The evidence behind critical findings. Answers older than the run are requested again before a first report, because
-/// purchases may have settled since. Open accusations are asked about every night, other open findings when stale.
+/// purchases may have become known since. Open accusations are asked about every night, other open findings when stale.
 package enum CriticalEvidence {
   /// True if a finding is critical and its evidence is older than this as-of.
   package static func isAged(behind finding: Finding, asOf: Instant) -> Bool {

@@ -481,7 +481,7 @@ CREATE TABLE night_audit.dispatches (
   -- withdrawn: there is nothing left to send; problem has the reason.
   state text NOT NULL DEFAULT 'owed' CHECK (state IN ('owed', 'delivered', 'withdrawn')),
   attempts integer NOT NULL DEFAULT 0, problem text, content text, queued_at timestamptz NOT NULL DEFAULT clock_timestamp(),
-  settled_at timestamptz
+  ended_at timestamptz
 );
 CREATE INDEX dispatches_owed ON night_audit.dispatches (dispatch_id) WHERE state = 'owed';
 CREATE INDEX dispatches_place ON night_audit.dispatches (directory, target, dispatch_id);
@@ -1352,7 +1352,7 @@ BEGIN
         ('occurred_at', 'The date of the transaction: Apple''s purchase date, for refund kinds the refund''s or its reversal''s, else that of the order, delivery or receipt.'),
         ('at_stake_unknown', 'Whether money is at stake and its amount is unknown.'),
         ('bi_findings_by_night.at_stake_unknown', 'Number of findings with an unknown amount at stake.'),
-        ('due', 'Day by which the finding is to be settled.'),
+        ('due', 'Day by which the finding is to be closed.'),
         ('event_id', 'Number of the event; later events have larger numbers.'), ('event', 'Kind of the event.'),
         ('actor', 'Person who made the change; null: a night.'), ('detail', 'The new value; null: cleared.'),
         ('change_id', 'ID of the change; entries made together have one ID.'),
@@ -1371,7 +1371,7 @@ BEGIN
         ('bi_dispatches.directory', 'The report''s folder.'), ('state', 'owed, delivered or withdrawn.'),
         ('problem', 'Why the report is not delivered yet.'), ('content', 'SHA-256 of the report''s SHA256SUMS.'),
         ('queued_at', 'When the delivery was queued.'),
-        ('settled_at', 'When the report was delivered, or the delivery withdrawn.'),
+        ('ended_at', 'When the report was delivered, or the delivery withdrawn.'),
         ('renewal_at', 'When Apple will renew the subscription.'),
         ('subscription_status', 'Apple''s status of the subscription as its number.'),
         ('subscription_status_at', 'When Apple reported that status.'),

@@ -108,7 +108,7 @@ package enum ForgottenRun {
       """, run
     ).single().optionalText(0)
     try connection.execute(
-      InterNightState.settling(
+      InterNightState.endingDelivery(
         "state = 'withdrawn', problem = 'its run was forgotten'", where: "run_id = $1::uuid AND state = 'owed'"), run)
     let uncovered = try connection.execute(
       """

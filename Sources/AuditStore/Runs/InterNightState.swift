@@ -2,8 +2,8 @@ import Postgres
 import Reconciliation
 
 /// State between nights that no run left: cursors later than what was read, windows, pages and gaps that were changed,
-/// reports that no run settled.
-/// `answers` and `run_events`, which are only appended to, record what was read, left to read, and settled.
+/// deliveries that no run ended.
+/// `answers` and `run_events`, which are only appended to, record what was read, left to read, and delivered.
 package struct InterNightState {
   /// SQL: the first instant after the released months of a table; null if none was released.
   package static func released(_ table: String) -> String {
@@ -108,19 +108,19 @@ package struct InterNightState {
       """)
   }
 
-  private static let isUnsettled = """
+  private static let isUnrecorded = """
     (state <> 'owed' AND NOT EXISTS (SELECT FROM night_audit.run_events e
       WHERE e.run_id = d.run_id AND e.event = d.state AND e.detail = d.target))
     """
 
-  /// SQL: settles owed reports, and records that.
-  package static func settling(_ changes: String, where condition: String) -> String {
+  /// SQL: ends deliveries, and records that.
+  package static func endingDelivery(_ changes: String, where condition: String) -> String {
     """
-    WITH settled AS (
-      UPDATE night_audit.dispatches SET \(changes), settled_at = clock_timestamp() WHERE \(condition)
+    WITH ended AS (
+      UPDATE night_audit.dispatches SET \(changes), ended_at = clock_timestamp() WHERE \(condition)
       RETURNING run_id, state, target)
     INSERT INTO night_audit.run_events (run_id, event, actor, detail)
-    SELECT run_id, state, 'night-audit', target FROM settled
+    SELECT run_id, state, 'night-audit', target FROM ended
     """
   }
 
@@ -154,7 +154,7 @@ package struct InterNightState {
       FROM night_audit.asking_state WHERE \(isAhead)
       UNION ALL
       SELECT format('the report of run %s for %s is %s, and no run recorded that; it may not have been sent', run_id, target, state)
-      FROM night_audit.dispatches d WHERE \(isUnsettled)
+      FROM night_audit.dispatches d WHERE \(isUnrecorded)
       ORDER BY 1
       """
     ).map { row throws(PostgresError) in try row.text(0) }
@@ -188,7 +188,7 @@ package struct InterNightState {
     try connection.executeScript(
       """
       DELETE FROM night_audit.asking_state WHERE \(isAhead);
-      UPDATE night_audit.dispatches d SET state = 'owed', problem = NULL, content = NULL, settled_at = NULL WHERE \(isUnsettled)
+      UPDATE night_audit.dispatches d SET state = 'owed', problem = NULL, content = NULL, ended_at = NULL WHERE \(isUnrecorded)
       """)
     try noteChanged(on: connection)
   }

@@ -2,7 +2,7 @@ import Postgres
 import Reconciliation
 
 /// The recorded state of a run's folder. A run is committed as `publishing` with its report's digest, and becomes
-/// `published` once the folder is in place. After a kill in between, the next run settles the state.
+/// `published` once the folder is in place. After a kill in between, the next run finds out which.
 package struct RunPublication: Sendable {
   package var runId: String
   package var asOf: Instant
@@ -13,7 +13,7 @@ package struct RunPublication: Sendable {
   package var host: String
 
   /// Runs left in the state `publishing`.
-  package static func unsettled(_ session: PostgresSession) async throws(PostgresError) -> [RunPublication] {
+  package static func unfinished(_ session: PostgresSession) async throws(PostgresError) -> [RunPublication] {
     let rows = try await session.execute(
       """
       SELECT run_id::text, as_of, directory, CASE WHEN is_nightly THEN period_until::text END, content, host
@@ -34,7 +34,7 @@ package struct RunPublication: Sendable {
     """
 
   /// Records that the folder is in place, at `directory`.
-  package func settle(publishedAs directory: String, _ session: PostgresSession) async throws(PostgresError) {
+  package func record(publishedAs directory: String, _ session: PostgresSession) async throws(PostgresError) {
     try await session.execute(RunPublication.publishedStatement, [.text(runId), .text(directory)])
     // Owed deliveries follow the folder.
     try await session.execute(
@@ -43,7 +43,7 @@ package struct RunPublication: Sendable {
   }
 
   /// Records that the folder never appeared and never will.
-  package func settleAsNotPublished(_ session: PostgresSession) async throws(PostgresError) {
+  package func recordAsNotPublished(_ session: PostgresSession) async throws(PostgresError) {
     try await session.execute(
       """
       SELECT night_audit.write_run(run_id, jsonb_build_object('publication', 'not_published',

@@ -41,7 +41,7 @@ final class ConflictGroups {
   /// - Parameters:
   ///   - isHidden: whether a date is later than the as-of.
   ///   - uncontested: gets each transaction of a purchase that at most one order could own, with that order.
-  func settle(
+  func decide(
     hiding isHidden: (Instant) -> Bool, _ uncontested: (ContestedTransaction, _ only: Identifier?) throws -> Void
   ) throws {
     let shared = sharing
@@ -49,17 +49,17 @@ final class ConflictGroups {
     var (purchase, transactions) = ([UInt8](), [ContestedTransaction]())
     while let next = try shared.next() {
       if !next.key.elementsEqual(purchase) {
-        try settle(transactions.asPurchases(hiding: isHidden), uncontested)
+        try decide(transactions.asPurchases(hiding: isHidden), uncontested)
         transactions.removeAll(keepingCapacity: true)
         purchase = [UInt8](next.key)
       }
       var reader = RecordReader(next.content)
       transactions.append(try ContestedTransaction(from: &reader))
     }
-    try settle(transactions.asPurchases(hiding: isHidden), uncontested)
+    try decide(transactions.asPurchases(hiding: isHidden), uncontested)
   }
 
-  private func settle(
+  private func decide(
     _ purchases: [[ContestedTransaction]], _ uncontested: (ContestedTransaction, _ only: Identifier?) throws -> Void
   ) throws {
     for transactions in purchases {
@@ -128,7 +128,7 @@ final class ConflictGroups {
     return place
   }
 
-  /// Joins the contests of another part. Both must be unsettled, and without timelines.
+  /// Joins the contests of another part. Both must be undecided, and without timelines.
   func join(_ other: ConflictGroups) throws {
     try sharing.absorb(other.sharing)
     try other.forEach(contest)
@@ -193,7 +193,7 @@ final class ConflictGroups {
     }
   }
 
-  /// Passes every transaction of a purchase with several transactions. Must precede `settle(_:)`.
+  /// Passes every transaction of a purchase with several transactions. Must precede `decide(_:)`.
   func forEachSharing(_ body: (ContestedTransaction) throws -> Void) throws {
     while let next = try sharing.next() {
       var reader = RecordReader(next.content)

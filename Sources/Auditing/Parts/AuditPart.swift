@@ -136,10 +136,10 @@ package struct AuditPart {
         var reader = RecordReader(record.content)
         try contests.add(try ContestedTransaction(from: &reader))
       }
-      let settled = Exchange(from: 1, to: .none, directory: directory)
-      try pass.settle(contests, into: settled.outlet(0))
+      let decided = Exchange(from: 1, to: .none, directory: directory)
+      try pass.decide(contests, into: decided.outlet(0))
       let transactionsByOrder = sorter(.orderTransaction)
-      for part in try settled.gathered() {
+      for part in try decided.gathered() {
         while let record = try part.next() {
           try output.write(
             tag: AuditFrame.orderTransaction.rawValue, key: [0] + record.key, content: [UInt8](record.content))

@@ -5,11 +5,11 @@ import SalesStore
 import Streams
 
 extension AuditPass {
-  /// Settles purchases with several transactions and at most one possible owner. `transactionsByOrder` receives those
+  /// Decides purchases with several transactions and at most one possible owner. `transactionsByOrder` receives those
   /// with one.
-  func settle(_ contests: ConflictGroups, into transactionsByOrder: Exchange.RecordSink) throws {
+  func decide(_ contests: ConflictGroups, into transactionsByOrder: Exchange.RecordSink) throws {
     var writer = OrderTransactionWriter(transactionsByOrder)
-    try contests.settle(hiding: sales.hides) { transaction, only in
+    try contests.decide(hiding: sales.hides) { transaction, only in
       guard let only else { return try addUnowned(transaction) }
       if !transaction.claimants.isEmpty {
         try writer.write(

@@ -50,7 +50,7 @@ struct AuditStages {
     }
     try readers[0].answer(
       questions, among: questions.linkableOrders(in: groups), into: transactionsByOrder.outlet(0), contests)
-    try readers[0].settle(contests, into: transactionsByOrder.outlet(0))
+    try readers[0].decide(contests, into: transactionsByOrder.outlet(0))
     let gatheredTransactions = try transactionsByOrder.gathered()
     func orders(of part: Int) throws -> GroupReading { try GroupReading(groups[part], gatheredTransactions[part]) }
 

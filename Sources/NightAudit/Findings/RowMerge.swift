@@ -119,10 +119,10 @@ struct RowMerge {
     outcome.rows += 1
     batch.append(row)
     batchBytes += row.size
-    if batch.count >= RowMerge.batchSize || batchBytes >= RowMerge.batchLimit { try settle(connection) }
+    if batch.count >= RowMerge.batchSize || batchBytes >= RowMerge.batchLimit { try mergeBatch(connection) }
   }
 
-  mutating func settle(_ connection: borrowing BlockingConnection) throws {
+  mutating func mergeBatch(_ connection: borrowing BlockingConnection) throws {
     let rows = batch
     batch.removeAll(keepingCapacity: true)
     batchBytes = 0
@@ -234,7 +234,7 @@ struct RowMerge {
       refuse(
         row,
         "the \(column) was changed elsewhere since this workbook was written, to \(RowMerge.quoted(now)); "
-          + "settle it with night-audit findings")
+          + "write the right one with night-audit findings")
     }
   }
 

@@ -58,7 +58,7 @@ package enum WorkbookImport {
           try merge.add(row, of: columns, sheet: sheet, connection)
         }
       }
-      try merge.settle(connection)
+      try merge.mergeBatch(connection)
       merge.outcome.missingColumns = people.filter { !found.contains($0) }
       let changeId = UUID().uuidString.lowercased()
       if !isDryRun, !merge.changes.isEmpty {

@@ -35,7 +35,7 @@ package enum RunUndo {
   package static func forget(_ name: String, _ settings: Settings, logger: Logger) async throws -> Outcome {
     try await settings.withStore("night-audit runs forget") { session in
       _ = try await RunLock.acquire(session)
-      let waiting = try await PublicationSettlement(logger: logger).settle(session)
+      let waiting = try await PublicationRecovery(logger: logger).finish(session)
       let run = try await RunHistory.find(name, settings)
       if run.isForgotten { throw RunsError.forgotten(name) }
       let folders = ReportDirectory(

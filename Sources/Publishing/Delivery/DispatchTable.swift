@@ -14,7 +14,7 @@ package struct DispatchTable {
     _ targets: [String], directory: String, runId: String, on connection: borrowing BlockingConnection
   ) throws(PostgresError) {
     try connection.execute(
-      InterNightState.settling(
+      InterNightState.endingDelivery(
         "state = 'withdrawn', problem = 'made again by a later run'", where: "directory = $1 AND state = 'owed'"),
       [.text(directory)])
     try connection.execute(
@@ -51,11 +51,11 @@ package struct DispatchTable {
     return nil
   }
 
-  package static func settle(
+  package static func recordDelivery(
     _ owed: Owed, content: String, attempts: Int, _ session: PostgresSession
   ) async throws(PostgresError) {
     try await session.execute(
-      InterNightState.settling(
+      InterNightState.endingDelivery(
         "state = 'delivered', content = $2, attempts = attempts + $3::int, problem = NULL", where: "dispatch_id = $1"),
       [.int(owed.id), .text(content), .int(Int64(attempts))])
   }
@@ -70,7 +70,7 @@ package struct DispatchTable {
 
   static func withdraw(_ owed: Owed, problem: String, _ session: PostgresSession) async throws(PostgresError) {
     try await session.execute(
-      InterNightState.settling(
+      InterNightState.endingDelivery(
         "state = 'withdrawn', problem = $2", where: "dispatch_id = $1"), [.int(owed.id), .text(problem)])
   }
 }

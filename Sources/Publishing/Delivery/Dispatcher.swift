@@ -88,7 +88,7 @@ package struct Dispatcher {
       try await DispatchTable.note(owed, problem: problem, attempts: ended.count, session)
       return problem
     }
-    try await DispatchTable.settle(owed, content: report.digest, attempts: ended.count, session)
+    try await DispatchTable.recordDelivery(owed, content: report.digest, attempts: ended.count, session)
     logger.info("sent the report", metadata: metadata(owed))
     return nil
   }

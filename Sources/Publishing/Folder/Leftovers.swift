@@ -76,7 +76,7 @@ package struct Leftovers {
         // Without a mark the staging directory contains no files of people.
         try empty(names.staging)
       } else {
-        try settle(names, replacing: replaced)
+        try finish(names, replacing: replaced)
       }
       unlink(names.link)
       // The lease goes last, because leftovers are found by it.
@@ -90,7 +90,7 @@ package struct Leftovers {
   }
 
   /// - Parameter replaced: names in the marks. A process writes one; with several, nothing is moved.
-  private func settle(_ names: StagingNames, replacing replaced: [String]) throws {
+  private func finish(_ names: StagingNames, replacing replaced: [String]) throws {
     guard let name = replaced.first, replaced.count == 1, name != ".", name != "..",
       !name.hasPrefix(StagingNames.prefix)
     else { return }

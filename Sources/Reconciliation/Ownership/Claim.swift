@@ -100,7 +100,7 @@ public struct Claimant: Sendable {
   }
 
   /// True if its claims may change: a receipt is unanswered, or the stated ID is not known yet.
-  func isUnsettled(rules: Rules) -> Bool {
+  func mayChange(rules: Rules) -> Bool {
     isOpen || order.transactionId != nil && !isStatedIDUnknown && named(rules: rules) == nil
   }
 

@@ -224,24 +224,24 @@ public struct Matching {
 
   private mutating func recordLostClaims() {
     // An order that gains nothing while all unanswered orders are absent gains nothing with them.
-    let isUnsettled = claimants.map { $0.isUnsettled(rules: rules) }
-    let settled =
-      isUnsettled.contains(true) ? Matching(deciding: claimants, rules, without: isUnsettled) : self
-    if isUnsettled.contains(true) {
-      for (index, claimant) in claimants.enumerated() where !isUnsettled[index] {
-        let gained = settled.claims[claimant.order.orderId]?.owned ?? []
+    let mayChange = claimants.map { $0.mayChange(rules: rules) }
+    let decided =
+      mayChange.contains(true) ? Matching(deciding: claimants, rules, without: mayChange) : self
+    if mayChange.contains(true) {
+      for (index, claimant) in claimants.enumerated() where !mayChange[index] {
+        let gained = decided.claims[claimant.order.orderId]?.owned ?? []
         if gained.contains(where: { $0.isLive && owners[$0.purchaseKey] != index }) { waiting.insert(index) }
       }
     }
     for loss in crowd?.losses ?? [] {
       for place in loss.sales {
-        if let sale = crowd?.sales[place].transaction { lose(sale, by: loss.index, settled, isUnsettled) }
+        if let sale = crowd?.sales[place].transaction { lose(sale, by: loss.index, decided, mayChange) }
       }
     }
     for own in links {
       for link in own.sorted(by: { $0.transaction.key < $1.transaction.key }) {
         if claimants[link.index].isOpen, couldOutrank(link) { provisional.insert(link.transaction.purchaseKey) }
-        lose(link.transaction, by: link.index, settled, isUnsettled)
+        lose(link.transaction, by: link.index, decided, mayChange)
       }
     }
   }
@@ -256,7 +256,7 @@ public struct Matching {
   }
 
   private mutating func lose(
-    _ transaction: TransactionRecord, by index: Int, _ settled: Matching, _ isUnsettled: [Bool]
+    _ transaction: TransactionRecord, by index: Int, _ decided: Matching, _ mayChange: [Bool]
   ) {
     guard let owner = owners[transaction.purchaseKey], owner != index else { return }
     // The proof may show more than the ID once it can be read.
@@ -264,10 +264,10 @@ public struct Matching {
     let orderId = claimants[index].order.orderId
     guard var lost = claims[orderId]?.lost, claims[orderId]?.owned.first?.environment != .production else { return }
     let order = claimants[owner].order
-    // An unsettled order is absent from the settled orders, so that it gains nothing among them.
+    // An order whose claims may change is absent from the decided orders, so that it gains nothing among them.
     let couldGain =
-      isUnsettled[index] && isUnsettled[owner]
-      || settled.claims[orderId]?.owned.contains { $0.environment == transaction.environment } ?? false
+      mayChange[index] && mayChange[owner]
+      || decided.claims[orderId]?.owned.contains { $0.environment == transaction.environment } ?? false
     let claim = LostClaim(
       transaction: transaction, ownerOrderId: order.orderId, ownerUserId: order.userId,
       isFinal: !claimants[index].isOpen && !couldGain)

@@ -15,7 +15,7 @@ public struct SecureOwner {
   ///
   /// - Parameter own: the purchases that no other order is linked to.
   public init?(_ claimant: Claimant, own: Set<PurchaseKey>, rules: Rules) {
-    guard !own.isEmpty, !claimant.isUnsettled(rules: rules) else { return nil }
+    guard !own.isEmpty, !claimant.mayChange(rules: rules) else { return nil }
     let (claims, links) = Matching.alone(claimant, rules: rules) { own.contains($0.transaction.purchaseKey) }
     guard let first = links.first(where: { $0.transaction.environment == .production }), first.kind == .proof,
       own.contains(first.transaction.purchaseKey),

@@ -12,11 +12,12 @@ package enum DownloadState: String, Hashable, CaseIterable, Sendable {
   case unknown
 
   /// True if the file replaces earlier ones. A reported day stays reported if Apple later has no answer.
-  package var replacesEarlier: Bool { isSettled || self == .unreadable }
+  package var replacesEarlier: Bool { isFinal || self == .unreadable }
 
-  package var isSettled: Bool { self == .reported || self == .zero }
+  /// Apple has a report of the day, or says that there were no sales.
+  package var isFinal: Bool { self == .reported || self == .zero }
 
-  package var isOpen: Bool { !isSettled && self != .gone }
+  package var isOpen: Bool { !isFinal && self != .gone }
 
   /// True if asking again cannot help until a person changes a file or setting.
   package var staysWithoutPeople: Bool { self == .drift || self == .unreadable }
@@ -40,7 +41,7 @@ package enum AskingPlan {
   /// covered. The `trailing` newest days are requested again, because Apple changes them.
   package static func days(today: ReportDay, trailing: Int, states: [ReportDay: DownloadState]) -> [ReportDay] {
     let inWindow = (1...longestWindow).map { today.advanced(by: -$0) }.filter { day in
-      guard let state = states[day], state.isSettled else { return states[day] != .gone }
+      guard let state = states[day], state.isFinal else { return states[day] != .gone }
       return today.number - day.number <= trailing
     }
     let oldest = periods(today: today, states: [:]).map(\.first).min() ?? today

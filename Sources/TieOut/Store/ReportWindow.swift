@@ -50,16 +50,16 @@ struct ReportWindow {
     }
   }
 
-  func isSettled(_ day: ReportDay) -> Bool {
+  func isFinal(_ day: ReportDay) -> Bool {
     let reports = known[day.description] ?? [:]
     let vendors = vendors(of: day)
-    return !vendors.isEmpty && vendors.allSatisfy { reports[$0]?.state.isSettled == true }
+    return !vendors.isEmpty && vendors.allSatisfy { reports[$0]?.state.isFinal == true }
   }
 
   func coverage(_ day: ReportDay, isYoung: Bool) -> DayCoverage.Coverage {
-    guard (known[day.description] ?? [:]).values.contains(where: \.state.isSettled) else { return .missing }
+    guard (known[day.description] ?? [:]).values.contains(where: \.state.isFinal) else { return .missing }
     if isYoung { return .young }
-    return isSettled(day) ? .final : .partial
+    return isFinal(day) ? .final : .partial
   }
 
   /// Why days are missing, grouped by state. Includes older days from `first` on that stay missing without a person.
@@ -68,7 +68,7 @@ struct ReportWindow {
     var days: [String: [ReportDay]] = [:]
     for day in min(first, compared.lowerBound)...printed.upperBound where !printed.contains(day) || isLate(day) {
       let reports = known[day.description] ?? [:]
-      for vendor in vendors(of: day) where reports[vendor]?.state.isSettled != true {
+      for vendor in vendors(of: day) where reports[vendor]?.state.isFinal != true {
         if day < printed.lowerBound, reports[vendor]?.state.staysWithoutPeople != true { continue }
         days["\(reports[vendor]?.state.rawValue ?? "never asked"), vendor \(vendor)", default: []].append(day)
       }

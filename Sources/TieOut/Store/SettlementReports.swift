@@ -18,7 +18,7 @@ struct SettlementReports {
 
     func hasNoReports(of vendor: String, on days: ClosedRange<ReportDay>) -> Bool {
       let soldDays = self.days[vendor] ?? []
-      return days.allSatisfy { reports[$0.description]?[vendor]?.state.isSettled == true && !soldDays.contains($0) }
+      return days.allSatisfy { reports[$0.description]?[vendor]?.state.isFinal == true && !soldDays.contains($0) }
     }
   }
 
@@ -44,7 +44,7 @@ struct SettlementReports {
 
   /// Sentences about late reports, from the first period with any report on. Without any, none may be provided.
   func reasons(_ periods: [FiscalPeriod]) -> [String] {
-    let begun = periods.drop { period in !(known[period.description] ?? [:]).values.contains(where: \.state.isSettled) }
+    let begun = periods.drop { period in !(known[period.description] ?? [:]).values.contains(where: \.state.isFinal) }
     return begun.filter { today.number - $0.last.number >= Self.due }.flatMap { period in
       sellers(in: period).filter { !hasSettlementReport($0, period) }.sorted().map {
         absence(.detail, of: period, vendor: $0)
@@ -67,7 +67,7 @@ struct SettlementReports {
   }
 
   private func hasSettlementReport(_ vendor: String, _ period: FiscalPeriod) -> Bool {
-    state(vendor, period)?.isSettled == true
+    state(vendor, period)?.isFinal == true
   }
 
   private func sellers(in period: FiscalPeriod) -> [String] {

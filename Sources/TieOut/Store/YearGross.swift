@@ -95,9 +95,9 @@ struct MonthReports {
   func whole(_ days: ClosedRange<ReportDay>) -> Sources? {
     var sources = Sources()
     for vendor in vendors(of: days) {
-      if monthly[days.lowerBound.month]?[vendor]?.state.isSettled == true {
+      if monthly[days.lowerBound.month]?[vendor]?.state.isFinal == true {
         sources.monthly.append(vendor)
-      } else if days.allSatisfy({ daily[$0.description]?[vendor]?.state.isSettled == true }) {
+      } else if days.allSatisfy({ daily[$0.description]?[vendor]?.state.isFinal == true }) {
         sources.daily.append(vendor)
       } else {
         return nil

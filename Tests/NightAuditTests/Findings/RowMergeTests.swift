@@ -55,7 +55,7 @@ import Testing
     var merge = RowMerge(written: written)
     let cells = entries.merging([FindingsSheet.key: finding]) { $1 }.mapValues { ReadCell.text($0) }
     try merge.add(ReadRow(number: 2, cells: cells), of: columns, sheet: FindingsSheet.name, connection)
-    try merge.settle(connection)
+    try merge.mergeBatch(connection)
     return merge.outcome.refusals.isEmpty ? merge.changes.map(\.decision) : nil
   }
 

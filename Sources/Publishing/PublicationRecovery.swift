@@ -3,8 +3,8 @@ import Foundation
 import Logging
 import Postgres
 
-/// Settles runs killed before their report appeared: publishes it, or records that it was not published.
-package struct PublicationSettlement: Sendable {
+/// Finishes runs killed before their report appeared: publishes it, or records that it was not published.
+package struct PublicationRecovery: Sendable {
   package let logger: Logger
   private let host: String
 
@@ -14,19 +14,19 @@ package struct PublicationSettlement: Sendable {
 
   /// Needs the run lock. Returns the runs whose whole report waits for its volume.
   @discardableResult
-  package func settle(_ session: PostgresSession) async throws -> Set<String> {
-    let unsettled = try await RunPublication.unsettled(session)
-    if unsettled.isEmpty { return [] }
+  package func finish(_ session: PostgresSession) async throws -> Set<String> {
+    let unfinished = try await RunPublication.unfinished(session)
+    if unfinished.isEmpty { return [] }
     let known = try await session.withConnection { connection in try KnownRuns.read(on: connection) }
     var waiting: Set<String> = []
-    for run in unsettled {
+    for run in unfinished {
       let metadata: Logger.Metadata = ["run": "\(run.runId)", "directory": "\(run.directory)"]
-      let destination = PublicationSettlement.destination(of: run)
+      let destination = PublicationRecovery.destination(of: run)
       do {
         let published = try ReportFolder.resume(
           destination, token: run.runId, asOf: run.asOf, digest: run.content, known: known)
         if let published {
-          try await run.settle(publishedAs: ReportFolder.absolute(published.path), session)
+          try await run.record(publishedAs: ReportFolder.absolute(published.path), session)
           logger.info("finished the publication of an earlier run", metadata: metadata)
           continue
         }
@@ -43,7 +43,7 @@ package struct PublicationSettlement: Sendable {
         logger.warning("only host \(run.host) can find out whether its report is published", metadata: metadata)
         continue
       }
-      try await run.settleAsNotPublished(session)
+      try await run.recordAsNotPublished(session)
       logger.warning("an earlier run died before its report appeared", metadata: metadata)
     }
     return waiting
