@@ -163,7 +163,6 @@ class Cliffs(Benchmark):
                 if name in LINEAR + CHANGING and orders == size:
                     few = costs[size // 10, statistics][name]
                     self.verdict(f"{name}, {statistics}: CPU of ten times the orders", run.cpu / few.cpu, 13)
-                    # A change of all findings is one transaction, which may keep them in memory.
                     if name in LINEAR:
                         self.verdict(f"{name}, {statistics}: MB more with ten times the orders", run.peak - few.peak, 20)
 
@@ -625,10 +624,11 @@ AT_MOST = {
 }
 LINEAR = [
     "doctor", "findings list", "findings list --csv", "findings list --json", "reconcile --product", "reconcile --app",
-    "reconcile of a day", "run --dry-run", "runs diff", "verify", "verify of a folder", "verify --run", "rebuild",
+    "reconcile of a day", "run --dry-run", "verify", "verify of a folder", "verify --run", "rebuild",
     "rebuild --write",
 ]
-CHANGING = ["findings import", "findings close --all", "findings undo", "runs forget"]
+# They keep their findings in memory: a change of many is one transaction, and a difference is one document.
+CHANGING = ["findings import", "findings close --all", "findings undo", "runs forget", "runs diff"]
 
 # The run ID of the evidence below.
 RUN = "00000000-0000-4000-8000-000000000000"

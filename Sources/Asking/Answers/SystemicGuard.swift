@@ -133,10 +133,13 @@ package struct SystemicGuard: Sendable {
   package func decide(
     worker: Worker, isWhole: Bool, store: OpenSession, source: ProofSource
   ) async throws -> [String: String] {
-    var (groups, isLast) = try await store.withConnection { connection in
+    var (groups, isLast) = try await store.withConnection { connection -> ([Group: Pending], Bool) in
       // A worker retires before it reads: of two that end at once, the last one reads the answers of both.
       try worker.retire(connection)
       let isLast = try !connection.execute("SELECT \(Worker.otherWorkersLive)", [.int(worker.number)]).single().bool(0)
+      // A recheck of one order would count all answers of the last night for nothing.
+      let pending = "SELECT EXISTS (SELECT FROM night_audit.receipt_checks c WHERE \(Self.isPending))"
+      guard try connection.execute(pending).single().bool(0) else { return ([:], false) }
       return (try read(People(), on: connection), isLast)
     }
     var systemic = systemic(groups)

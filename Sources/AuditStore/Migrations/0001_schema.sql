@@ -143,7 +143,8 @@ CREATE INDEX receipt_checks_due ON night_audit.receipt_checks (due_rank, due_fro
 -- Receipts whose outcome a corrected app mapping could change.
 CREATE INDEX receipt_checks_doubtful ON night_audit.receipt_checks (subject_id)
   WHERE subject_kind = 'receipt' AND outcome IN ('rejected', 'review', 'not_found');
-CREATE INDEX receipt_checks_held ON night_audit.receipt_checks (last_attempt) WHERE held_outcome IS NOT NULL;
+CREATE INDEX receipt_checks_pending_refusals ON night_audit.receipt_checks (last_attempt)
+  WHERE held_outcome <> 'review' AND outcome = 'review' AND reason = 'systemic';
 CREATE INDEX receipt_checks_accused ON night_audit.receipt_checks (subject_kind, subject_id) WHERE accused_since IS NOT NULL;
 CREATE INDEX receipt_checks_gone ON night_audit.receipt_checks (gone_at, subject_id) WHERE gone_at IS NOT NULL;
 
