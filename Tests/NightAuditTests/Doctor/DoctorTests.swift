@@ -541,9 +541,10 @@ struct DoctorTests {
     let amount = Money(minorUnits: 499, currency: try #require(Currency(code: "USD")))
     for number in 0..<70_000 {
       sample.add(
-        Order(
-          orderId: Identifier("\(number)"), userId: "u", productId: "p", quantity: 1, amount: amount, status: .verified,
-          createdAt: Instant(seconds: 0)))
+        .valid(
+          Order(
+            orderId: Identifier("\(number)"), userId: "u", productId: "p", quantity: 1, amount: amount,
+            status: .verified, createdAt: Instant(seconds: 0))))
     }
     let numbers = sample.orders.compactMap { Int($0.orderId.text) }
     #expect((5_000...10_000).contains(numbers.count))

@@ -74,13 +74,11 @@ struct OrderSample {
 
   private static let most = 10_000
 
-  /// True if the next order is to be added.
-  mutating func takesNext() -> Bool {
-    defer { offered += 1 }
-    return offered % step == 0
-  }
-
-  mutating func add(_ order: Order) {
+  /// - Parameter order: read only if it is taken.
+  mutating func add(_ order: @autoclosure () throws -> OrderRow) rethrows {
+    let isTaken = offered % step == 0
+    offered += 1
+    guard isTaken, case .valid(let order) = try order() else { return }
     orders.append(order)
     guard orders.count == Self.most else { return }
     orders = stride(from: 0, to: orders.count, by: 2).map { orders[$0] }

@@ -147,11 +147,7 @@ struct SalesHealth {
         if isRecent {
           try columns.add(order, reader)
           tally.prices.add(order)
-          if order.transactionId != nil, tally.sample.takesNext(),
-            case .valid(let order) = try sales.order(reader, asOf: now)
-          {
-            tally.sample.add(order)
-          }
+          if order.transactionId != nil { try tally.sample.add(sales.order(reader, asOf: now)) }
         }
         tally.add(order.orderId, key: "order_id", order: order.orderId.id, isRecent: isRecent)
         continue
@@ -165,7 +161,7 @@ struct SalesHealth {
         guard since <= createdAt else { break }
         try columns.add(order, reader)
         tally.prices.add(order)
-        if order.transactionId != nil, tally.sample.takesNext() { tally.sample.add(order) }
+        if order.transactionId != nil { tally.sample.add(row) }
       }
       tally.add(row.orderId, defect: defect, key: "order_id", order: row.orderId, isRecent: since <= createdAt)
     }
