@@ -12,7 +12,7 @@ import Testing
     try await shop.nightAudit("recheck", "--as-of", "2026-11-\(day)T03:00:00Z", "--max-duration", limit)
   }
 
-  /// The night is incomplete, and the next one asks again.
+  /// The night is incomplete, and the next one asks again. An answer about another environment waits for a person.
   @Test func answersWithoutContentOrAboutAnotherReceiptAreNoAnswers() async throws {
     let shop = try await Rehearsal.sampleShop(simulator: [])
     // `VerifyReceiptReadingTests` has all shapes.
@@ -22,7 +22,8 @@ import Testing
     ].enumerated() {
       try await shop.control("faults", #"{"force":[{\#(shape)}]}"#)
       let bad = try await recheck(shop, day: 10 + day, within: "2s")
-      #expect(bad.status == 3, "\(shape): \(bad)")
+      // An answer that contradicts itself is for a person to decide, so that nothing is owed.
+      #expect(bad.status == 3 || shape.contains("otherEnvironment") && bad.status == 0, "\(shape): \(bad)")
       #expect(try await shop.value(Self.verified) == "0", "\(shape)")
     }
     try await shop.control("faults", #"{"force":[]}"#)
