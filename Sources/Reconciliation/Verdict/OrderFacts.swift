@@ -80,6 +80,11 @@ public struct OrderFacts: Sendable {
   /// True if an unanswered receipt could still reveal a payment.
   public var hasUnansweredProofs: Bool { receipts.contains { $0.defect == nil && $0.state.mayRevealPayment } }
 
+  /// True if another order owns a payment that it claims, until an answer is there.
+  var mayGetLostPayment: Bool {
+    claims.lost.contains { !$0.isFinal && $0.transaction.environment == .production }
+  }
+
   /// True if the content of one of its proofs is unknown for good.
   var hasUnreadableProof: Bool { validReceipts.contains(where: \.state.isUnreadable) }
 

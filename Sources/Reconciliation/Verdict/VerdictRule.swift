@@ -72,8 +72,7 @@ public enum VerdictRule: String, CaseIterable, Sendable {
           : "It owns \(id), a genuine purchase. Apple has refunded only a part of it.")
     case .sandbox:
       // A production payment may still be found. Until then the sandbox proves nothing.
-      let mayGetPayment = facts.claims.lost.contains { !$0.isFinal && $0.transaction.environment == .production }
-      let mayBePaid = facts.hasUnansweredProofs || facts.isStatedIDPending || mayGetPayment
+      let mayBePaid = facts.hasUnansweredProofs || facts.isStatedIDPending || facts.mayGetLostPayment
       if mayBePaid {
         return because.noting(
           nil, "It owns \(id) from the sandbox; a missing answer could still show a payment.")
@@ -95,6 +94,11 @@ public enum VerdictRule: String, CaseIterable, Sendable {
       if facts.hasUnansweredProofs {
         return because.noting(
           nil, "It states \(refused.transaction.transactionId), but an unanswered receipt could contain another one.")
+      }
+      if facts.mayGetLostPayment {
+        return because.noting(
+          nil,
+          "It states \(refused.transaction.transactionId), but a missing answer could still give it another purchase.")
       }
       if refused.reason == .restored, facts.awaitsDetails(of: refused.transaction) {
         return because.noting(

@@ -107,6 +107,26 @@ import Testing
     #expect(found["first"]?.verdict?.name == "paid" && found["order"]?.verdict?.name == "unconfirmed")
   }
 
+  @Test("No refused ID decides about an order whose other purchase belongs to an order with an unanswered receipt")
+  func refusedBesideLostPayment() {
+    for isUnanswered in [true, false] {
+      var scene = ShopFixture()
+      let shared = scene.transaction("T1") { $0.ownership = .familyShared }
+      let bought = scene.transaction("T2") { $0.appAccountToken = .stated("A") }
+      scene.order(stating: "T1", with: .list(shared, bought))
+      let other = scene.order("other", by: "other") { $0.appAccountToken = "a" }
+      let own = scene.transaction("T3") { $0.appAccountToken = .stated("A") }
+      if isUnanswered {
+        scene.receipt("open", for: other, .unanswered(.unreachable))
+        scene.world.transactions.removeAll { $0.transactionId == "T3" }
+      } else {
+        scene.signedProof("answered", for: other, of: own)
+      }
+      let found = scene.world.audited().judgements["order"]?.verdict?.name
+      #expect(found == (isUnanswered ? "unconfirmed" : "paid"))
+    }
+  }
+
   @Test("A stuck question withholds no finding")
   func stuck() {
     for (age, isWithheld) in [(Span.hours(47), true), (.hours(48), false)] {
