@@ -345,7 +345,9 @@ extension FindingRules {
           decline(
             [.refundOnlyHere],
             "The shop's row was changed after the as-of, so the refund may be later than Apple's last answer.")
-        } else if order.status == .refunded, transaction.hasRevocationStatement(since: order.refundBookedBy) {
+        } else if order.status == .refunded, !transaction.isKnownByRestoresAlone,
+          transaction.hasRevocationStatement(since: order.refundBookedBy)
+        {
           add(
             .refundOnlyHere, atStake: order.amount, "The shop says refunded, but Apple has not refunded the purchase.")
         } else if order.status == .refunded {

@@ -68,14 +68,24 @@ import Testing
     }
   }
 
-  @Test("The quantity of a restore is compared once its original purchase is known, which may be refunded")
+  @Test("A restore is compared with its order once its original purchase is known, which may be refunded")
   func restoreAlone() {
     for isOriginalKnown in [false, true] {
       var scene = ShopFixture()
-      var records = [scene.transaction("T2") { ($0.quantity, $0.originalTransactionId) = (2, "T1") }]
-      if isOriginalKnown { records.append(scene.transaction("T1") { $0.quantity = 2 }) }
-      scene.delivery(of: scene.order(stating: "T2", with: ShopFixture.Proof(.verified(.app), of: records)))
-      #expect(Self.findings(scene).contains(.quantityMismatch) == isOriginalKnown)
+      let stated = scene.world.rules.asOf
+      func record(_ id: String) -> TransactionRecord {
+        scene.transaction(id) {
+          ($0.quantity, $0.originalTransactionId, $0.revocationStatedDate) = (2, "T1", stated)
+        }
+      }
+      let records = [record("T2")] + (isOriginalKnown ? [record("T1")] : [])
+      let order = scene.order(stating: "T2", with: ShopFixture.Proof(.verified(.app), of: records)) {
+        ($0.status, $0.refundBookedBy) = (.refunded, stated - .days(1))
+      }
+      scene.delivery(of: order)
+      let found = Self.findings(scene)
+      #expect(found.contains(.quantityMismatch) == isOriginalKnown)
+      #expect(found.contains(.refundOnlyHere) == isOriginalKnown)
     }
   }
 
