@@ -2,7 +2,8 @@ import Reconciliation
 import TestSupport
 
 /// A world with few IDs and many faults: claim conflicts, forged proofs, missing answers, and times close to every
-/// limit. Apple's statements about one transaction never contradict each other.
+/// limit. Apple's statements about one transaction never contradict each other, nor do the refunds of a purchase and of
+/// its restores.
 struct RandomWorld: Sendable {
   var world: World
   /// Transactions known from notifications, without any receipt or look-up.
@@ -49,6 +50,14 @@ struct RandomWorld: Sendable {
     made.addLookups(knowing: transactions, using: &random)
     for number in 0..<random.number(0...2) {
       transactions.append(made.addSale(number, prefix, using: &random))
+    }
+    for place in transactions.indices where transactions[place].restoresAnotherID {
+      let originalId = transactions[place].originalTransactionId
+      if let refund = transactions.first(where: { $0.transactionId == originalId })?.revocation,
+        transactions[place].revocation != nil
+      {
+        transactions[place].revocation = refund
+      }
     }
     made.world.transactions = transactions
     made.forgetUnknown()
