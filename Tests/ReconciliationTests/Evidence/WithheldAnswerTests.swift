@@ -15,7 +15,7 @@ import Testing
       let before = random.world.audited().judgements
       for (orderId, judgement) in silent.audited().judgements {
         guard case .unpaid(let reason, _) = judgement.verdict, before[orderId]?.verdict?.name != "unpaid",
-          // A test purchase of a test user is nobody's loss, whichever order owns it.
+          // A test purchase of a test user costs no money, whichever order owns it.
           judgement.disposition != .sandbox
         else { continue }
         // Its own proofs are answered. Another customer's evidence, about the stated ID or the token, had paid it.

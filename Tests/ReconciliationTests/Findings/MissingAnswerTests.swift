@@ -91,15 +91,15 @@ import Testing
 
   @Test("A test purchase pays no order, whichever order owns it and whether Apple has answered about that")
   func contestedTestPurchase() {
-    for (owner, state) in [("user", ProofState.neverChecked), ("other", .verified(nil)), ("other", .neverChecked)] {
+    for (owner, lookup) in [("user", ProofState.neverChecked), ("other", .neverChecked), ("other", .verified(nil))] {
       var scene = ShopFixture()
       let purchase = scene.transaction { $0.environment = .sandbox }
-      let order = scene.order(stating: "T1", with: .signed(purchase), lookup: state, isServed: true)
+      let order = scene.order(stating: "T1", with: .list(purchase), lookup: lookup, isServed: true)
       let other = scene.order("other", by: owner) { $0.createdAt = order.createdAt - .minutes(1) }
       scene.receipt("theirs", for: other, .unanswered(.unreachable), containing: [purchase]) {
-        $0.state.signedTransactionId = purchase.transactionId
+        ($0.state.kind, $0.state.signedTransactionId, $0.userId) = (.signed, "T1", "user")
       }
-      #expect(scene.world.audited().judgements["order"]?.verdict?.reason == .sandbox, "\(owner) \(state)")
+      #expect(scene.world.audited().judgements["order"]?.verdict?.name == "unpaid", "\(owner) \(lookup)")
     }
   }
 
@@ -110,6 +110,7 @@ import Testing
     var scene = ShopFixture()
     let period = scene.transaction("T2") {
       ($0.originalTransactionId, $0.expiresDate, $0.webOrderLineItemId) = ("T1", asOf + .days(1), "W2")
+      $0.isRenewal = false
     }
     scene.order("first", stating: "T1", lookup: lookup)
     scene.order(with: .list(period))
