@@ -15,6 +15,7 @@ final class ConflictGroups {
   /// Claimants of the previous transaction. Purchases listed in one user's receipts have much the same claimants.
   private var last: [Identifier] = []
   private var record = RecordBytes()
+  private var purchaseKey = RecordBytes()
   private(set) var isEmpty = true
   /// Orders of one account token and product, in the order of time.
   private(set) var timelines: [[Identifier]] = []
@@ -29,40 +30,68 @@ final class ConflictGroups {
 
   func add(_ contested: ContestedTransaction) throws {
     if !contested.sharesPurchase { return try contest(contested) }
-    var key = RecordBytes()
-    contested.record.purchaseKey.write(to: &key)
     record.clear()
-    contested.write(to: &record)
-    try sharing.add(key: key.bytes, content: record.content)
+    SharedPurchase.write(contested, to: &record)
+    try addShared(contested.record.purchaseKey)
+  }
+
+  /// Adds a transaction of a purchase with several transactions.
+  /// - Parameter transaction: an encoded `OrderTransaction` that this order alone refers to, and that has its token.
+  func add(
+    _ transaction: UnsafeRawBufferPointer, of purchase: PurchaseKey, for order: BorrowedTransactionReference.OrderSide
+  ) throws {
+    record.clear()
+    SharedPurchase.write(transaction, of: order, to: &record)
+    try addShared(purchase)
+  }
+
+  private func addShared(_ purchase: PurchaseKey) throws {
+    purchaseKey.clear()
+    purchase.write(to: &purchaseKey)
+    try sharing.add(key: purchaseKey.content, content: record.content)
   }
 
   /// Separates purchases that one order alone could own from contested ones. Most shared purchases are of the first kind.
   ///
   /// - Parameters:
   ///   - isHidden: whether a date is later than the as-of.
-  ///   - uncontested: gets each transaction of a purchase that at most one order could own, with that order.
+  ///   - plain: gets the encoded `OrderTransaction` of each transaction of a purchase that only one order refers to.
+  ///   - uncontested: gets each transaction of another purchase that at most one order could own, with that order.
   func decide(
-    hiding isHidden: (Instant) -> Bool, _ uncontested: (ContestedTransaction, _ only: Identifier?) throws -> Void
+    hiding isHidden: (Instant) -> Bool, plain: (_ only: BorrowedText, borrowing RecordBytes) throws -> Void,
+    uncontested: (ContestedTransaction, _ only: Identifier?) throws -> Void
   ) throws {
     let shared = sharing
     sharing = SpillSorter(directory: directory)
-    var (purchase, transactions) = ([UInt8](), [ContestedTransaction]())
+    var purchase = SharedPurchase()
     while let next = try shared.next() {
-      if !next.key.elementsEqual(purchase) {
-        try decide(transactions.asPurchases(hiding: isHidden), uncontested)
-        transactions.removeAll(keepingCapacity: true)
-        purchase = [UInt8](next.key)
+      if !purchase.isOf(next.key) {
+        try decide(&purchase, hiding: isHidden, plain: plain, uncontested: uncontested)
+        purchase.start(next.key)
       }
-      var reader = RecordReader(next.content)
-      transactions.append(try ContestedTransaction(from: &reader))
+      purchase.add(next.content)
     }
-    try decide(transactions.asPurchases(hiding: isHidden), uncontested)
+    try decide(&purchase, hiding: isHidden, plain: plain, uncontested: uncontested)
   }
 
   private func decide(
-    _ purchases: [[ContestedTransaction]], _ uncontested: (ContestedTransaction, _ only: Identifier?) throws -> Void
+    _ purchase: inout SharedPurchase, hiding isHidden: (Instant) -> Bool,
+    plain: (_ only: BorrowedText, borrowing RecordBytes) throws -> Void,
+    uncontested: (ContestedTransaction, _ only: Identifier?) throws -> Void
   ) throws {
-    for transactions in purchases {
+    #if DEBUG
+      let decoded = try purchase.transactions().asPurchases(hiding: isHidden).joined()
+        .map { OrderTransaction.transaction($0.record, isClaimable: true, newestProof: $0.newestProof) }
+      var rest = decoded.map { RecordBytes.bytes($0.write(to:)) }[...]
+    #endif
+    let isPlain = try purchase.passPlain { only, transaction in
+      #if DEBUG
+        assert(rest.popFirst() == transaction.bytes, "it is no plain purchase")
+      #endif
+      try plain(only, transaction)
+    }
+    if isPlain { return }
+    for transactions in try purchase.transactions().asPurchases(hiding: isHidden) {
       let claimants = transactions.reduce(into: Set<Identifier>()) { $0.formUnion($1.claimants) }
       for transaction in transactions {
         if claimants.count > 1 { try contest(transaction) } else { try uncontested(transaction, claimants.first) }
@@ -195,10 +224,7 @@ final class ConflictGroups {
 
   /// Passes every transaction of a purchase with several transactions. Must precede `decide(_:)`.
   func forEachSharing(_ body: (ContestedTransaction) throws -> Void) throws {
-    while let next = try sharing.next() {
-      var reader = RecordReader(next.content)
-      try body(try ContestedTransaction(from: &reader))
-    }
+    while let next = try sharing.next() { try body(try SharedPurchase.transaction(next.content)) }
   }
 
   func forEach(_ body: (ContestedTransaction) throws -> Void) throws {

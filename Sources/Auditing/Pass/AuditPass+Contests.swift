@@ -9,7 +9,9 @@ extension AuditPass {
   /// with one.
   func decide(_ contests: ConflictGroups, into transactionsByOrder: Exchange.RecordSink) throws {
     var writer = OrderTransactionWriter(transactionsByOrder)
-    try contests.decide(hiding: sales.hides) { transaction, only in
+    try contests.decide(hiding: sales.hides) { only, transaction in
+      try transactionsByOrder.add(only, transaction)
+    } uncontested: { transaction, only in
       guard let only else { return try addUnowned(transaction) }
       if !transaction.claimants.isEmpty {
         try writer.write(

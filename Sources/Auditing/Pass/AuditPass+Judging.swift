@@ -178,9 +178,10 @@ extension AuditPass {
     assert(
       (try? agreesWithRules(sale, reading, delivery, open: open)) == true, "the rules say something else of an order")
     if collector.claims != nil {
-      try collector.note(
-        owner: sale.order.orderId.id,
-        of: TransactionKey(environment: .production, transactionId: sale.transactionId.id))
+      for id in [sale.transactionId] + reading.payment.otherIds {
+        try collector.note(
+          owner: sale.order.orderId.id, of: TransactionKey(environment: .production, transactionId: id.id))
+      }
     }
     if plan.judges(sale.order.createdAt), plan.lists(sale.order) { try collector.add(sale, plan: plan) }
   }
@@ -198,7 +199,9 @@ extension AuditPass {
     return sale.isConfirmed(by: judgement)
       && RecordBytes.bytes(sale.order.write(to:)) == RecordBytes.bytes(order.write(to:))
       && RecordBytes.bytes(sale.writeJudgedOrder) == RecordBytes.bytes { JudgedOrder(judgement)?.write(to: &$0) }
-      && facts.claims.owned == transactions.claimable && facts.claims.lost.isEmpty
+      && facts.claims.owned.first == transactions.claimable.first
+      && facts.claims.owned.flatMap(\.keys) == transactions.claimable.map(\.key).sorted()
+      && facts.claims.lost.isEmpty
   }
 
   private func report(

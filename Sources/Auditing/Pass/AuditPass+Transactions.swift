@@ -29,7 +29,8 @@ extension AuditPass {
       count += 1
       if count % 4_096 == 0 { try endIfStopped() }
       if try writer.writePlain(
-        transactions.front, ofOne, sharedPurchases, withoutReceipt: withoutReceipt, rules: plan.rules)
+        transactions.front, ofOne, sharedPurchases, reading.contests, withoutReceipt: withoutReceipt,
+        rules: plan.rules)
       {
         try transactions.skip()
         continue
@@ -168,16 +169,17 @@ struct OrderTransactionWriter: ~Copyable {
   init(_ sink: Exchange.RecordSink) { self.sink = sink }
 
   /// Writes the transaction without decoding it. False, with nothing written, unless exactly this order could own it.
+  /// - Parameter contests: gets it instead if it belongs to a purchase with several transactions.
   fileprivate mutating func writePlain(
     _ row: borrowing CopyReader, _ references: borrowing ReferencesToTransaction, _ sharedPurchases: Set<UInt64>,
-    withoutReceipt: BloomFilter, rules: Rules
+    _ contests: ConflictGroups, withoutReceipt: BloomFilter, rules: Rules
   ) throws -> Bool {
     guard let only = references.only else { return false }
     var reader = RecordReader(only)
     let reference = try BorrowedTransactionReference(from: &reader)
-    guard let order = reference.order, !order.isBad, try TransactionTable.readPlain(row, into: &transaction),
-      sharedPurchases.isEmpty || !sharedPurchases.contains(transaction.purchaseKey.fingerprint)
-    else { return false }
+    guard let order = reference.order, !order.isBad, try TransactionTable.readPlain(row, into: &transaction) else {
+      return false
+    }
     if !withoutReceipt.isEmpty, case .stated(let token?) = transaction.appAccountToken,
       withoutReceipt.mayContain(AccountToken.fingerprint(token))
     {
@@ -186,7 +188,12 @@ struct OrderTransactionWriter: ~Copyable {
     record.clear()
     guard transaction.writeOrderTransaction(of: order, reference, to: &record) else { return false }
     assert((try? Self.whole(row, references, rules)) == record.bytes, "it is no plain transaction")
-    try sink.add(order.orderId, record)
+    let purchase = transaction.purchaseKey
+    if !sharedPurchases.isEmpty, sharedPurchases.contains(purchase.fingerprint) {
+      try contests.add(record.content, of: purchase, for: order)
+    } else {
+      try sink.add(order.orderId, record)
+    }
     return true
   }
 

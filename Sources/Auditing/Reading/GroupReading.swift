@@ -18,6 +18,7 @@ struct GroupReading: ~Copyable {
   private(set) var order = BorrowedOrder.blank
   private(set) var proof = WaitingProof()
   private(set) var payment = BorrowedTransaction.blank
+  private var restore = BorrowedTransaction.blank
 
   init(_ groups: SpillFile, _ byOrder: SpillSorter) throws {
     self.groups = groups
@@ -77,18 +78,25 @@ struct GroupReading: ~Copyable {
     ends.indices.contains { encodedTransaction($0).elementsEqual(OrderTransaction.sharedSubscriptionBytes) }
   }
 
-  /// Reads the current order. False unless its one proof contains one transaction that it alone could own.
+  /// Reads the current order. False unless its one proof contains one purchase, with its restores, that it alone could
+  /// own.
   mutating func readPlain() throws -> Bool {
-    guard ends.count == 1 else { return false }
+    guard !ends.isEmpty else { return false }
     var reader = RecordReader(content)
     guard try reader.flag() else { return false }
     try order.code(with: &reader)
     guard try !reader.flag(), try reader.int() == 1 else { return false }
     try proof.read(&reader)
     if try reader.flag() { return false }
-    var transaction = RecordReader(encodedTransactions.content)
-    return try payment.read(orderTransaction: &transaction)
-      && proof.containsTransactionID(payment.transactionId, in: payment.environment)
+    var transaction = RecordReader(encodedTransaction(0))
+    guard try payment.read(orderTransaction: &transaction), payment.otherIds.count == ends.count - 1,
+      try proof.containsTransactionID(payment.transactionId, in: payment.environment)
+    else { return false }
+    for place in ends.indices.dropFirst() {
+      transaction = RecordReader(encodedTransaction(place))
+      guard try restore.read(orderTransaction: &transaction), restore.isPlainRestore(of: payment) else { return false }
+    }
+    return true
   }
 
   /// The orders do not come in the order of the records kept for them.

@@ -89,12 +89,20 @@ extension BorrowedTransaction {
   }
 
   /// - Parameter record: an encoded `OrderTransaction`.
-  /// - Returns: false if it is not a transaction, other orders could own it, it has a refund request, or several IDs.
+  /// - Returns: false if it is not a transaction, other orders could own it, or it has a refund request.
   @inline(__always)
   mutating func read(orderTransaction record: inout RecordReader) throws(RecordReader.Mismatch) -> Bool {
     guard try record.word(of: OrderTransaction.kinds) == .transaction else { return false }
     try code(with: &record)
-    guard otherIds.isEmpty, refundRequest == nil else { return false }
+    guard refundRequest == nil else { return false }
     return try record.flag()
+  }
+
+  /// True if this is a restore of the payment, and no rule can tell the two apart otherwise.
+  func isPlainRestore(of payment: BorrowedTransaction) -> Bool {
+    restoresAnotherID && originalTransactionId == payment.transactionId && payment.transactionId < transactionId
+      && environment == payment.environment && productId == payment.productId && bundleId == payment.bundleId
+      && originalPurchaseDate == payment.purchaseDate && appAccountToken == payment.appAccountToken
+      && revocation == nil && !isContradictory && ownership != .familyShared
   }
 }

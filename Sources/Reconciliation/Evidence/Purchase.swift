@@ -45,8 +45,13 @@ extension TransactionContents {
         purchasedAt: webOrderLineItemId == nil ? purchaseDate : nil)
     }
     // A restore is of its original purchase.
-    let restored = isRenewal != true && expiresDate == nil ? originalTransactionId : nil
+    let restored = restoresAnotherID ? originalTransactionId : nil
     return PurchaseKey(environment: environment, transactionId: (restored ?? transactionId).id)
+  }
+
+  /// True for a restore whose original purchase has another transaction ID.
+  public var restoresAnotherID: Bool {
+    isRenewal != true && expiresDate == nil && originalTransactionId.map { $0 != transactionId } ?? false
   }
 
   /// The key of the subscription of a period, which no purchase has; nil for other purchases.

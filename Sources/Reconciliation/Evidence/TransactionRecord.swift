@@ -181,7 +181,7 @@ public struct TransactionRecord: Hashable, Sendable {
 
   public var contents: Contents { box.contents }
 
-  public var restoresAnotherID: Bool { isRestore && hasOtherOriginal }
+  public var restoresAnotherID: Bool { box.contents.restoresAnotherID }
 
   /// When money moved: the purchase date, or for a restore that of the original purchase.
   public var saleDate: Instant? { isRestore ? self.originalPurchaseDate ?? self.purchaseDate : self.purchaseDate }
