@@ -112,7 +112,7 @@ package struct Audit {
       sales, settings: settings, shop: stores.rows.sales, own: stores.rows.own)
     let narrowed =
       partition == nil
-      ? try NarrowedReading(completed, sales, shop: stores.rows.sales, own: stores.rows.own) : nil
+      ? try NarrowedReading(completed, OrderReader(stores: stores.rows, sales: sales, rules: completed.rules)) : nil
     // A narrowed report sorts its few rows, so that the shop's ordering need not be detected.
     if narrowed == nil { sales = try sales.ordered(on: stores.rows.sales) }
     let temporary = folder?.staging ?? NSTemporaryDirectory()
@@ -192,7 +192,7 @@ package struct Audit {
     into collector: AuditCollector, _ temporary: String
   ) throws {
     try stores.rows.narrow(to: narrowed)
-    stores.rows.query = { [completed] in try narrowed.query($0, completed, sales) }
+    stores.rows.query = narrowed.query
     let reader = AuditPass(
       plan: completed, sales: sales, rows: stores.rows, collector: collector, temporaryDirectory: temporary,
       stop: stop, progress: progress, sharedPurchases: narrowed.sharedPurchases)
@@ -201,7 +201,7 @@ package struct Audit {
       temporaryDirectory: temporary)
     stages.counted = "orders looked at in the database"
     try stages.run(
-      counted: { try narrowed.totals(sales, on: stores.rows.sales) }, repeated: { narrowed.repeated })
+      counted: { try narrowed.totals(on: stores.rows.sales) }, repeated: { narrowed.repeated })
   }
 
   private func write(

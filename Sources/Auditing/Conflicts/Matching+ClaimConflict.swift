@@ -280,11 +280,6 @@ struct ClaimConflict {
       }
     }
 
-    func claims(of orderId: Identifier) -> OrderClaims? {
-      guard let other = alike.first(where: { $0.orderId == orderId }) else { return claims[orderId] }
-      return seconds[Int(other.kind)].flatMap { claims[$0] }
-    }
-
     /// The part of the result that its judgement needs: an owner is judged by its own and its lost claims.
     func decisive(_ orderId: Identifier, _ claims: OrderClaims) -> Matched {
       guard claims.owned.first?.environment == .production else { return matched(orderId, claims) }

@@ -26,21 +26,19 @@ package struct Explain: Sendable {
   package func order(_ orderId: Identifier, asOf: Instant) async throws -> Explanation {
     try await reading(asOf: asOf) { reader in
       if let explanation = try reader.explanation(of: orderId) { return explanation }
-      let hints = try SimilarIDs.of(orderId.text, shop: reader.shop, own: reader.own, reader.sales)
-      throw Missing(orderId: orderId.text, similarIDs: hints)
+      throw Missing(orderId: orderId.text, similarIDs: try SimilarIDs.of(orderId.text, reader.orders))
     }
   }
 
   /// Explains every order that refers to one of the transactions.
   package func orders(behind transactionIds: [Identifier], asOf: Instant) async throws -> [Explanation] {
     try await reading(asOf: asOf) { reader in
-      try RelatedOrders.orders(behind: Set(transactionIds), shop: reader.shop, own: reader.own, reader.sales)
-        .sorted().compactMap { try reader.explanation(of: $0) }
+      try reader.orders.orderIds(behind: Set(transactionIds)).sorted().compactMap { try reader.explanation(of: $0) }
     }
   }
 
   private func reading<Result: Sendable>(
-    asOf: Instant, _ body: @escaping @Sendable (borrowing ExplanationReader) throws -> Result
+    asOf: Instant, _ body: @escaping @Sendable (ExplanationReader) throws -> Result
   ) async throws -> Result {
     let settings = settings
     let isPastAudit = asOf < .now - settings.clockSkew
@@ -56,10 +54,11 @@ package struct Explain: Sendable {
         let past = Horizon(asOf: asOf, clock: .now, isPastAudit: true)
         let sales = try SalesRows(settings, horizon: isPastAudit ? past : nil)
         let rules = try settings.rules(asOf: asOf).completed(sales, settings: settings, shop: shop, own: own)
-        let reader = ExplanationReader(shop: shop, own: own, sales: sales, rules: rules, lookback: settings.lookback)
-        let result = try body(reader)
-        reader.own.rollback()
-        reader.shop.rollback()
+        let stores = StoreConnections(sales: shop, own: own)
+        let orders = OrderReader(stores: stores, sales: sales, rules: rules)
+        let result = try body(ExplanationReader(orders: orders, lookback: settings.lookback))
+        stores.own.rollback()
+        stores.sales.rollback()
         return result
       }
     }

@@ -81,8 +81,10 @@ extension Explanation.Claim {
 }
 
 extension Explanation.Transaction {
-  /// Leaves out competing orders and evidence.
-  init(_ record: TransactionRecord, isOwned: Bool, standing: String) {
+  init(
+    _ record: TransactionRecord, isOwned: Bool, standing: String, unclaimed: String?,
+    competitors: [Explanation.Competitor], _ reasoning: ClaimReasoning, evidence: [Explanation.Statement]
+  ) {
     var token: String?
     if case .stated(.some(let text)) = record.appAccountToken { token = text }
     self.init(
@@ -92,13 +94,17 @@ extension Explanation.Transaction {
       price: record.price?.decimalText, currency: record.currency,
       refund: record.revocation.map { Explanation.Refund($0) }, refundWithdrawnAt: record.revocationWithdrawnDate,
       isFamilyShared: record.isFamilyShared, appAccountToken: token, isOwned: isOwned, standing: standing,
-      unclaimed: nil, competitors: [], claims: [], matching: [], evidence: [])
+      unclaimed: unclaimed, competitors: competitors, claims: reasoning.claims.map { Explanation.Claim($0) },
+      matching: reasoning.steps.map {
+        Explanation.MatchingStep(question: $0.question, left: $0.left, because: $0.because)
+      }, evidence: evidence)
   }
 }
 
 extension Explanation.Proof {
   init(
-    _ subject: CheckSubject, _ receipt: Receipt?, _ state: ProofState, contained: [TransactionKey], isAccused: Bool
+    _ subject: CheckSubject, _ receipt: Receipt?, _ state: ProofState, contained: [TransactionKey], isAccused: Bool,
+    answers: [Explanation.Answer]
   ) {
     self.init(
       subjectKind: subject.kind.rawValue, subjectId: subject.id, receivedAt: receipt?.receivedAt,
@@ -106,7 +112,7 @@ extension Explanation.Proof {
       environment: state.environment, outcome: state.outcome, reason: state.reason,
       isUnproven: state.isUnproven ? true : nil, failedCheck: state.failedCheck, attempts: state.attempts,
       lastAttempt: state.lastAttempt, nextAttempt: state.nextAttempt(isAccused: isAccused), defect: receipt?.defect,
-      transactions: contained.sorted(), answers: [])
+      transactions: contained.sorted(), answers: answers)
   }
 }
 

@@ -7,31 +7,28 @@ import SalesStore
 import Streams
 
 /// Reads the facts about one order, by the same rules as the audit of all orders.
-struct ExplanationReader: ~Copyable {
-  let shop: BlockingConnection
-  let own: BlockingConnection
-  let sales: SalesRows
-  let rules: Rules
+struct ExplanationReader {
+  let orders: OrderReader
   let lookback: Reconciliation.Span
 
+  private var rules: Rules { orders.rules }
+
   func explanation(of orderId: Identifier) throws -> Explanation? {
-    let around = try RelatedOrders(around: [orderId], shop: shop, own: own, sales, rules: rules)
+    let around = try RelatedOrders(around: [orderId], orders)
     guard let group = around.groups[orderId] else { return nil }
     var matching = around.matched(for: orderId, rules: rules)
-    let deliveries = try deliveries(orderId)
-    let receipts = group.proofs.map(\.receipt)
+    let deliveries = try orders.deliveries(of: orderId)
 
+    let because: String
     var judgement: Judgement
     var reasoning: Reasoning?
     var facts: OrderFacts?
     var orphanFindings: [Finding] = []
     switch group.row {
     case .bad(let bad):
+      because = "The row breaks the contract of the sales schema, so nothing is decided about it: \(bad.defect)."
       judgement = Judgement(reporting: bad)
-      orphanFindings += deliveries.filter { $0.defect != nil }.compactMap {
-        OrphanFindings.finding(on: $0, rules: rules)
-      }
-      orphanFindings += receipts.filter { $0.defect != nil }.flatMap { OrphanFindings.findings(on: $0, rules: rules) }
+      orphanFindings = group.findings(besideBadRow: deliveries, rules: rules)
     case .valid(let order):
       try addTokenUser(&matching, of: order)
       let assembled = OrderFacts.assembled(
@@ -39,6 +36,7 @@ struct ExplanationReader: ~Copyable {
       facts = assembled
       let explained = Judgement.explained(assembled, rules: rules)
       (judgement, reasoning) = (explained.judgement, explained.reasoning)
+      because = explained.reasoning.disposition
       if let twice = try boughtTwice(judgement) { judgement.add(twice) }
     }
     let (transactions, leftOver) = try transactions(group, facts, around, matching)
@@ -48,8 +46,8 @@ struct ExplanationReader: ~Copyable {
     var explanation = Explanation(
       asOf: rules.asOf, isInLookback: judgement.row.createdAt >= rules.lookbackStart, lookback: lookback.words,
       order: Explanation.Order(judgement.row, repeatedRows: repeatedRows), disposition: judgement.disposition,
-      dispositionBecause: reasoning?.disposition ?? Self.badRow(judgement.row), payment: judgement.verdict?.name,
-      paymentReason: judgement.verdict?.reason, rules: (reasoning?.steps ?? []).map { Explanation.Rule($0) },
+      dispositionBecause: because, payment: judgement.verdict?.name, paymentReason: judgement.verdict?.reason,
+      rules: (reasoning?.steps ?? []).map { Explanation.Rule($0) },
       findings: try history(of: findings, group, deliveries), considered: [], transactions: transactions,
       proofs: try proofs(group, isAccused: findings.contains { $0.kind.has(.accusesCustomer) }),
       deliveries: sorted.map { Explanation.Delivery($0) }, events: [])
@@ -61,21 +59,7 @@ struct ExplanationReader: ~Copyable {
     return explanation
   }
 
-  private static func badRow(_ row: OrderRow) -> String {
-    guard case .bad(let bad) = row else { return "" }
-    return "The row breaks the contract of the sales schema, so nothing is decided about it: \(bad.defect)."
-  }
-
   // MARK: - The shop's side
-
-  /// The order's deliveries. A delivery is a bad row if an earlier row, of any order, has its ID.
-  private func deliveries(_ orderId: Identifier) throws -> [Delivery] {
-    var repeated = try RepeatedDeliveries(of: [orderId], sales, shop: shop)
-    var deliveries: [Delivery] = []
-    var rows = try shop.copyOut(try sales.deliveries(where: SalesRows.equals("d.order_id", orderId.text)))
-    while try rows.advance() { deliveries.append(repeated.mark(try sales.delivery(rows, asOf: rules.asOf))) }
-    return deliveries
-  }
 
   private func boughtTwice(_ judgement: Judgement) throws -> Finding? {
     guard case .valid(let order) = judgement.row, rules.catalogue?.isNonConsumable(order.productId) ?? false else {
@@ -83,21 +67,11 @@ struct ExplanationReader: ~Copyable {
     }
     var repeated = RepeatedPurchases(rules: rules)
     repeated.take(judgement)
-    var others = try shop.copyOut(
-      """
-      SELECT \(SalesRows.orderColumns) FROM \(sales.schema).orders o
-      WHERE o.product_id::text COLLATE "C" IN (SELECT id FROM ids) AND \(try sales.isKnown("o.created_at"))
-        AND (\(rules.people != People()) OR \(try SalesRows.equals("o.user_id", order.userId.text)))
-      """, ids: [order.productId])
-    var ids: Set<Identifier> = []
-    while try others.advance() {
-      let row = try sales.order(others, asOf: rules.asOf)
-      if row.orderId != order.orderId, rules.people.isSame(row.userId, order.userId) { ids.insert(row.orderId) }
-    }
-    for id in ids {
-      let around = try RelatedOrders(around: [id], shop: shop, own: own, sales, rules: rules)
-      guard let group = around.groups[id], case .valid(let other) = group.row else { continue }
-      let matching = around.matched(for: id, rules: rules)
+    for other in try orders.nonConsumables(beside: [order.orderId]) ?? []
+    where other.productId == order.productId && other.orderId != order.orderId {
+      let around = try RelatedOrders(around: [other.orderId], orders)
+      guard let group = around.groups[other.orderId] else { continue }
+      let matching = around.matched(for: other.orderId, rules: rules)
       let facts = OrderFacts.assembled(
         other, group, [], matching.transactions, matching.matched, rules: rules, open: around.open)
       repeated.take(Judgement(judging: facts, rules: rules))
@@ -111,7 +85,7 @@ struct ExplanationReader: ~Copyable {
     for case .stated(.some(let text)) in records.map(\.appAccountToken) {
       if let own = order.appAccountToken, AccountToken.isSame(own, text) == true { continue }
       let token = AccountToken.spelling(text)
-      let withToken = try OrderRow.holding([token], shop: shop, sales, rules: rules)
+      let withToken = try orders.orders(holding: [token])
       let users = Set(
         withToken.filter { other in other.appAccountToken.map { AccountToken.isSame($0, text) == true } ?? false }
           .map(\.userId))
@@ -126,32 +100,32 @@ struct ExplanationReader: ~Copyable {
   private func proofs(_ group: OrderGroup, isAccused: Bool) throws -> [Explanation.Proof] {
     let received = group.proofs.map(\.receipt).sorted { ($0.receivedAt, $0.receiptId) < ($1.receivedAt, $1.receiptId) }
     let contained = Dictionary(grouping: group.proofs) { $0.receipt.receiptId }.mapValues { $0.flatMap(\.contained) }
-    var subjects = received.map { CheckSubject(kind: .receipt, id: $0.receiptId) }
-    var proofs = zip(subjects, received).map { subject, receipt in
-      Explanation.Proof(
-        subject, receipt, receipt.state, contained: contained[receipt.receiptId] ?? [], isAccused: isAccused)
+    var proofs: [(subject: CheckSubject, receipt: Receipt?, state: ProofState, contained: [TransactionKey])] = []
+    for receipt in received {
+      let subject = CheckSubject(kind: .receipt, id: receipt.receiptId)
+      proofs.append((subject, receipt, receipt.state, contained[receipt.receiptId] ?? []))
     }
     if let lookup = group.lookup {
-      subjects.append(CheckSubject(kind: .lookup, id: lookup.subjectId))
-      proofs.append(
-        Explanation.Proof(
-          subjects[subjects.count - 1], nil, lookup.state, contained: lookup.contained, isAccused: isAccused))
+      proofs.append((CheckSubject(kind: .lookup, id: lookup.subjectId), nil, lookup.state, lookup.contained))
     }
-    let answers = try answers(subjects)
-    for (index, subject) in subjects.enumerated() { proofs[index].answers = answers[subject] ?? [] }
-    return proofs
+    let answers = try answers(proofs.map(\.subject))
+    return proofs.map { proof in
+      Explanation.Proof(
+        proof.subject, proof.receipt, proof.state, contained: proof.contained, isAccused: isAccused,
+        answers: answers[proof.subject] ?? [])
+    }
   }
 
   private func answers(_ subjects: [CheckSubject]) throws -> [CheckSubject: [Explanation.Answer]] {
     if subjects.isEmpty { return [:] }
     var found: [CheckSubject: [Explanation.Answer]] = [:]
-    let rows = try own.execute(
+    let rows = try orders.stores.own.execute(
       """
       SELECT subject_kind, subject_id, as_of, channel, outcome, reason, environment, apple_status, facts
       FROM night_audit.answers
       JOIN unnest($1::text[], $2::text[]) AS wanted (subject_kind, subject_id) USING (subject_kind, subject_id)
       WHERE outcome <> 'pending' ORDER BY answer_id
-      """, subjects.parameters)
+      """, [.textArray(subjects.map(\.kind.rawValue)), .textArray(subjects.map(\.id.text))])
     for row in rows {
       found[try CheckSubject(row), default: []].append(
         Explanation.Answer(
@@ -181,22 +155,16 @@ struct ExplanationReader: ~Copyable {
     var leftOver: [Finding] = []
     let transactions = records.sorted { $0.key < $1.key }.map { record in
       let key = record.key
-      var transaction = Explanation.Transaction(
-        record, isOwned: claims.owned.contains { $0.key == key },
+      let isOwned = claims.owned.contains { $0.key == key }
+      let finding = unclaimed(record, group, claims, matching)
+      if let finding { leftOver.append(finding) }
+      return Explanation.Transaction(
+        record, isOwned: isOwned,
         standing: facts?.relation(to: record, rules: rules)
-          ?? "The order row breaks the contract of the sales schema, so it claims nothing.")
-      if let finding = unclaimed(record, group, claims, matching) {
-        transaction.unclaimed = finding.reason.text
-        leftOver.append(finding)
-      }
-      transaction.competitors = competitors(for: key, of: orderId, around, matching)
-      let reasoning = around.reasoning(about: record, matching, ownedBy: transaction.isOwned ? orderId : nil, rules)
-      transaction.claims = reasoning.claims.map { Explanation.Claim($0) }
-      transaction.matching = reasoning.steps.map {
-        Explanation.MatchingStep(question: $0.question, left: $0.left, because: $0.because)
-      }
-      transaction.evidence = evidence[key] ?? []
-      return transaction
+          ?? "The order row breaks the contract of the sales schema, so it claims nothing.",
+        unclaimed: finding?.reason.text, competitors: competitors(for: key, of: orderId, around, matching),
+        around.reasoning(about: record, matching, ownedBy: isOwned ? orderId : nil, rules),
+        evidence: evidence[key] ?? [])
     }
     return (transactions, leftOver)
   }
@@ -231,7 +199,7 @@ struct ExplanationReader: ~Copyable {
   private func evidence(_ keys: [TransactionKey]) throws -> [TransactionKey: [Explanation.Statement]] {
     if keys.isEmpty { return [:] }
     var found: [TransactionKey: [Explanation.Statement]] = [:]
-    let rows = try own.execute(
+    let rows = try orders.stores.own.execute(
       """
       SELECT \(EvidenceTable.columns.dropFirst().joined(separator: ", ")) FROM night_audit.evidence
       JOIN unnest($1::text[], $2::text[]) AS wanted (transaction_id, environment) USING (transaction_id, environment)
@@ -262,7 +230,7 @@ struct ExplanationReader: ~Copyable {
       subjects.map { Finding(kind: kind, subject: $0, reason: "").findingId }
     }
     var known: [String: Explanation.Finding] = [:]
-    let rows = try own.execute(
+    let rows = try orders.stores.own.execute(
       "SELECT \(StoredFinding.columns) FROM night_audit.findings f WHERE f.finding_id = ANY ($1)", [.textArray(ids)])
     for row in rows {
       guard let stored = try StoredFinding(row) else { continue }
@@ -275,7 +243,7 @@ struct ExplanationReader: ~Copyable {
           ageDays: max(0, (rules.asOf - reported.firstSeen).wholeDays), status: reported.status,
           owner: reported.owner, remark: reported.remark, events: []))
     }
-    let events = try own.execute(
+    let events = try orders.stores.own.execute(
       """
       SELECT finding_id, as_of, event, actor, detail FROM night_audit.finding_events
       WHERE finding_id = ANY ($1) AND event <> 'changed' ORDER BY event_id
@@ -290,10 +258,6 @@ struct ExplanationReader: ~Copyable {
     return current.map { Explanation.Finding($0, known[$0.findingId]?.history) }
       + known.values.filter { !stands.contains($0.findingId) }.sorted { $0.findingId < $1.findingId }
   }
-}
-
-extension [CheckSubject] {
-  fileprivate var parameters: [PostgresValue] { [.textArray(map(\.kind.rawValue)), .textArray(map(\.id.text))] }
 }
 
 extension CheckSubject {

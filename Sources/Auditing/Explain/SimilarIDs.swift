@@ -6,12 +6,11 @@ import SalesStore
 enum SimilarIDs {
   private static let limit = 5
 
-  static func of(
-    _ text: String, shop: borrowing BlockingConnection, own: borrowing BlockingConnection, _ sales: SalesRows
-  ) throws(PostgresError) -> [String] {
+  static func of(_ text: String, _ orders: OrderReader) throws(PostgresError) -> [String] {
+    let (stores, sales) = (orders.stores, orders.sales)
     var found: [String] = []
     if sales.horizon != nil {
-      let later = try shop.execute(
+      let later = try stores.sales.execute(
         "SELECT o.created_at FROM \(sales.schema).orders o WHERE o.order_id::text COLLATE \"C\" = $1 LIMIT 1",
         [.text(text)])
       for row in later {
@@ -20,7 +19,7 @@ enum SimilarIDs {
       }
     }
     // Shorter IDs would match too many others.
-    let similar = try shop.execute(
+    let similar = try stores.sales.execute(
       """
       SELECT q.id FROM (
         SELECT o.order_id::text COLLATE "C" AS id, lower(o.order_id::text COLLATE "C") AS plain, lower($1 COLLATE "C") AS meant
@@ -40,14 +39,14 @@ enum SimilarIDs {
       let query = """
         SELECT o.order_id::text COLLATE "C" FROM \(sales.schema).\(relation) o WHERE \(id) = $1 ORDER BY 1 LIMIT \(limit)
         """
-      for row in try shop.execute(query, [.text(text)]) {
+      for row in try stores.sales.execute(query, [.text(text)]) {
         let order = try row.optionalText(0).map { "of order \($0)" } ?? "without an order"
         let sentence = "\(text) is the ID of a \(what) \(order)."
         if !found.contains(sentence) { found.append(sentence) }
       }
     }
     // If no order states the ID as its transaction, receipts may contain it.
-    let sourceReceipts = try own.execute(
+    let sourceReceipts = try stores.own.execute(
       """
       SELECT DISTINCT subject_id FROM night_audit.receipt_transactions
       WHERE transaction_id = $1 AND subject_kind = 'receipt' ORDER BY 1 LIMIT \(limit)

@@ -45,7 +45,7 @@ extension AuditPass {
       let orderId = orders.orderId
       while let next = deliveries.nextKey, next < orderId { try deliveries.skip() }
       while deliveries.nextKey == orderId, let delivery = try deliveries.next() {
-        hasGoods = hasGoods || delivery.defect == nil && delivery.stands && (delivery.quantity ?? 0) > 0
+        hasGoods = hasGoods || delivery.hasGoods
       }
       record.clear()
       record.put(true)

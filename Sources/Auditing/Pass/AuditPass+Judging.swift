@@ -116,15 +116,8 @@ extension AuditPass {
     case .bad(let bad):
       if plan.judges(bad.createdAt), isListed { try collector.add(Judgement(reporting: bad), subjects: [], plan: plan) }
       guard isListed else { return }
-      for delivery in deliveries where delivery.defect != nil {
-        if let finding = OrphanFindings.finding(on: delivery, rules: plan.rules) {
-          try collector.add(finding, subjects: [], plan: plan)
-        }
-      }
-      for proof in group.proofs where proof.receipt.defect != nil {
-        for finding in OrphanFindings.findings(on: proof.receipt, rules: plan.rules) {
-          try collector.add(finding, subjects: [], plan: plan)
-        }
+      for finding in group.findings(besideBadRow: deliveries, rules: plan.rules) {
+        try collector.add(finding, subjects: [], plan: plan)
       }
     case .valid(let order):
       let isJudged = plan.judges(order.createdAt)

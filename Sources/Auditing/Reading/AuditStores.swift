@@ -6,44 +6,52 @@ import SalesStore
 import Settings
 import Streams
 
-struct AuditConnections: ~Copyable {
-  let sales: BlockingConnection
-  let own: BlockingConnection
-  /// A second connection to our schema, in the snapshot of `own`.
-  let secondaryOwnConnection: BlockingConnection
+/// A connection to each store. Used by one thread at a time; not `Sendable`.
+class StoreConnections {
+  final let sales: BlockingConnection
+  final let own: BlockingConnection
+
+  init(sales: consuming BlockingConnection, own: consuming BlockingConnection) {
+    self.sales = sales
+    self.own = own
+  }
 }
 
-/// Rows read from the two stores. Used by one thread at a time; not `Sendable`.
-final class StoreRows: AuditRows {
-  private let connections: AuditConnections
+/// Rows read from the two stores.
+final class StoreRows: StoreConnections, AuditRows {
+  /// A second connection to our schema, in the snapshot of `own`.
+  private let secondaryOwnConnection: BlockingConnection
   var query: (AuditRelation) throws -> String = { _ in "" }
   /// The query for the deliveries of ``StoredIds/contested``; nil: all deliveries of the part are read.
   var contestedDeliveries: (() throws -> String)?
 
-  init(_ connections: consuming AuditConnections) { self.connections = connections }
-
-  var sales: BlockingConnection { _read { yield connections.sales } }
-  var own: BlockingConnection { _read { yield connections.own } }
+  init(
+    sales: consuming BlockingConnection, own: consuming BlockingConnection,
+    secondaryOwnConnection: consuming BlockingConnection
+  ) {
+    self.secondaryOwnConnection = secondaryOwnConnection
+    super.init(sales: sales, own: own)
+  }
 
   /// Stores the IDs of a narrowed report where queries of our schema can read them.
   func narrow(to reading: NarrowedReading) throws(PostgresError) {
-    try reading.store(on: connections.own)
-    try reading.store(on: connections.secondaryOwnConnection)
+    try reading.store(on: own)
+    try reading.store(on: secondaryOwnConnection)
   }
 
   func readDeliveries(of orderIds: some Collection<Identifier>) throws -> CopyReader {
     // Beyond this length, looking IDs up costs more than reading all deliveries.
     guard let contestedDeliveries, orderIds.count <= 100_000 else { return try read(.deliveries) }
-    try connections.sales.store(orderIds, as: .contested)
-    return try connections.sales.copyOut(contestedDeliveries())
+    try sales.store(orderIds, as: .contested)
+    return try sales.copyOut(contestedDeliveries())
   }
 
   func read(_ relation: AuditRelation) throws -> CopyReader {
     let query = try query(relation)
     switch relation {
-    case .receipts, .orders, .deliveries: return try connections.sales.copyOut(query)
-    case .checks, .lookups, .transactions: return try connections.own.copyOut(query)
-    case .receiptLinks, .lookupLinks: return try connections.secondaryOwnConnection.copyOut(query)
+    case .receipts, .orders, .deliveries: return try sales.copyOut(query)
+    case .checks, .lookups, .transactions: return try own.copyOut(query)
+    case .receiptLinks, .lookupLinks: return try secondaryOwnConnection.copyOut(query)
     }
   }
 }
@@ -83,7 +91,7 @@ struct AuditStores {
     }
     salesSnapshot = shared
     (self.settings, self.scope) = (settings, scope)
-    rows = StoreRows(AuditConnections(sales: sales, own: own, secondaryOwnConnection: beside))
+    rows = StoreRows(sales: sales, own: own, secondaryOwnConnection: beside)
   }
 
   /// By store, the ID of its exported snapshot; stores that export none are left out.
@@ -127,7 +135,7 @@ struct AuditStores {
         let sales = try SalesStore.open(settings, scope, applicationName: "night-audit")
         try Self.tune(sales)
         try sales.begin(.importedSnapshot(salesSnapshot))
-        further.append(StoreRows(AuditConnections(sales: sales, own: own, secondaryOwnConnection: beside)))
+        further.append(StoreRows(sales: sales, own: own, secondaryOwnConnection: beside))
       }
     } catch {
       if scope.isCancelled { throw error }

@@ -8,10 +8,14 @@ import Streams
 /// The rows for a report on one order or user: every claim to a listed payment, with its facts. Further orders are read
 /// but neither judged nor listed, so the result equals that of a full audit.
 struct NarrowedReading {
-  private let orders: Set<Identifier>
-  private let receipts: Set<Identifier>
+  private let plan: AuditPlan
+  private let sales: SalesRows
+  /// Orders to read, and orders that deliveries and receipts refer to, existing or not: that decides findings on those.
+  private var orders: Set<Identifier> = []
+  private var receipts: Set<Identifier> = []
   private let transactions: Set<Identifier>
-  private let deliveries: Set<Identifier>
+  /// Deliveries without an order. For repeated IDs the first row counts, with any user.
+  private var deliveries: Set<Identifier> = []
   /// The user whose rows without an ID are read too; nil for a report on an order.
   private let userId: Identifier?
   /// Fingerprints of purchases that more than one of the transactions is of.
@@ -26,98 +30,46 @@ struct NarrowedReading {
   /// Beyond this number of orders or receipts all rows are streamed, in bounded memory.
   private static let limit = 5_000
 
-  /// nil if all rows are to be read.
-  init?(
-    _ plan: AuditPlan, _ sales: SalesRows, shop: borrowing BlockingConnection, own: borrowing BlockingConnection
-  ) throws {
-    guard plan.parts == nil, let beginning = try Beginning(plan, sales, shop: shop) else { return nil }
-    let rules = plan.rules
-    let around = try RelatedOrders(
-      around: beginning.orders, receipts: beginning.receipts, atMost: Self.limit, shop: shop, own: own, sales,
-      rules: rules)
-    guard around.isWhole else { return nil }
+  /// nil if all rows are to be read: the selection has neither an order nor a user, or they have too many rows.
+  init?(_ plan: AuditPlan, _ reader: OrderReader) throws {
+    guard plan.parts == nil else { return nil }
+    (self.plan, sales) = (plan, reader.sales)
     userId = plan.selection.orderId == nil ? plan.selection.userId : nil
-    receipts = around.receiptIds.union(beginning.receipts)
+    var start: Set<Identifier>
+    if let orderId = plan.selection.orderId {
+      start = [orderId]
+    } else if let userId {
+      start = try reader.orderIds(ofUsers: [userId])
+      for row in try reader.rows(ofUser: userId, in: "receipts", id: "receipt_id", date: "received_at") {
+        if let id = row.id { receipts.insert(id) }
+        if let id = row.orderId { orders.insert(id) }
+      }
+      for row in try reader.rows(ofUser: userId, in: "deliveries", id: "delivery_id", date: "delivered_at") {
+        if let id = row.orderId { orders.insert(id) } else if let id = row.id { deliveries.insert(id) }
+      }
+    } else {
+      return nil
+    }
+    guard [start, receipts, orders, deliveries].allSatisfy({ $0.count <= Self.limit }),
+      let related = try reader.nonConsumables(beside: start, atMost: Self.limit)
+    else { return nil }
+    start.formUnion(related.map(\.orderId))
+    guard start.count <= Self.limit else { return nil }
+    let around = try RelatedOrders(around: start, receipts: receipts, atMost: Self.limit, reader)
+    guard around.isWhole else { return nil }
+    receipts.formUnion(around.receiptIds)
     transactions = Set(around.references.keys)
     sharedPurchases = around.sharedPurchases
-    orders = try around.referencedOrders.union(around.groups.keys).union(beginning.orders).union(
-      beginning.referencedOrders
-    )
-    .union(Self.ordersWithToken(around, shop: shop, sales, rules: rules))
-    deliveries = beginning.deliveries
-    repeated = try RepeatedDeliveries(of: orders, and: deliveries, sales, shop: shop)
-    try shop.store(orders, as: Self.storedOrders)
-    try shop.store(deliveries, as: Self.storedDeliveries)
-    try shop.store(receipts, as: Self.storedReceipts)
+    orders.formUnion(start.union(around.groups.keys).union(around.referencedOrders))
+    orders.formUnion(try reader.orders(holding: Self.tokens(of: around, reader.rules)).map(\.orderId))
+    repeated = try RepeatedDeliveries(of: orders, and: deliveries, sales, shop: reader.stores.sales)
+    try reader.stores.sales.store(orders, as: Self.storedOrders)
+    try reader.stores.sales.store(deliveries, as: Self.storedDeliveries)
+    try reader.stores.sales.store(receipts, as: Self.storedReceipts)
   }
 
-  private struct Beginning {
-    var orders: Set<Identifier> = []
-    var receipts: Set<Identifier> = []
-    /// Orders referenced by deliveries and receipts, existing or not: that decides findings about those.
-    var referencedOrders: Set<Identifier> = []
-    /// Deliveries without an order. For repeated IDs the first row counts, with any user.
-    var deliveries: Set<Identifier> = []
-
-    /// nil if the selection has neither an order nor a user, or the user has too many rows.
-    init?(_ plan: AuditPlan, _ sales: SalesRows, shop: borrowing BlockingConnection) throws {
-      if let orderId = plan.selection.orderId {
-        orders = [orderId]
-      } else if let userId = plan.selection.userId {
-        orders = try OrderRow.ids(where: try SalesRows.equals("o.user_id", userId.text), [], shop: shop, sales)
-        var sent = try shop.copyOut(
-          """
-          SELECT r.receipt_id::text, r.order_id::text FROM \(sales.schema).receipts r
-          WHERE \(try SalesRows.equals("r.user_id", userId.text)) AND \(try sales.isKnown("r.received_at"))
-          """)
-        while try sent.advance() {
-          if let id = try sent.optionalId(0), !id.isEmpty { receipts.insert(id) }
-          if let id = try sent.optionalId(1), !id.isEmpty { referencedOrders.insert(id) }
-        }
-        _ = consume sent
-        var received = try shop.copyOut(
-          """
-          SELECT d.order_id::text, d.delivery_id::text FROM \(sales.schema).deliveries d
-          WHERE \(try SalesRows.equals("d.user_id", userId.text)) AND \(try sales.isKnown("d.delivered_at"))
-          """)
-        while try received.advance() {
-          if let id = try received.optionalId(0), !id.isEmpty {
-            referencedOrders.insert(id)
-          } else if let id = try received.optionalId(1), !id.isEmpty {
-            deliveries.insert(id)
-          }
-        }
-      } else {
-        return nil
-      }
-      guard [orders, receipts, referencedOrders, deliveries].allSatisfy({ $0.count <= NarrowedReading.limit }) else {
-        return nil
-      }
-      try addRelatedPurchases(plan.rules, sales, shop: shop)
-      guard orders.count <= NarrowedReading.limit else { return nil }
-    }
-
-    /// Adds other orders of the same non-consumable products, for the finding `bought_twice`.
-    private mutating func addRelatedPurchases(
-      _ rules: Rules, _ sales: SalesRows, shop: borrowing BlockingConnection
-    ) throws {
-      guard let catalogue = rules.catalogue else { return }
-      let buyers = try OrderRow.counting(orders, shop: shop, sales, rules: rules)
-        .filter { catalogue.isNonConsumable($0.productId) }
-        .reduce(into: Set<Identifier>()) { $0.formUnion(rules.people.ids(of: $1.userId)) }
-      if buyers.isEmpty { return }
-      let placed = try OrderRow.ids(
-        where: #"o.user_id::text COLLATE "C" IN (SELECT id FROM ids)"#, buyers, shop: shop, sales)
-      guard placed.count <= NarrowedReading.limit else { return orders.formUnion(placed) }
-      for order in try OrderRow.counting(placed, shop: shop, sales, rules: rules)
-      where catalogue.isNonConsumable(order.productId) { orders.insert(order.orderId) }
-    }
-  }
-
-  /// Orders with an account token on file that a payment carries and its own order lacks.
-  private static func ordersWithToken(
-    _ around: RelatedOrders, shop: borrowing BlockingConnection, _ sales: SalesRows, rules: Rules
-  ) throws -> Set<Identifier> {
+  /// Account tokens that a payment carries and its own order lacks: further orders may have them on file.
+  private static func tokens(of around: RelatedOrders, _ rules: Rules) -> Set<String> {
     var tokens: Set<String> = []
     for record in around.records.values.joined() {
       guard case .stated(.some(let token)) = record.appAccountToken else { continue }
@@ -127,8 +79,7 @@ struct NarrowedReading {
         tokens.insert(AccountToken.spelling(token))
       }
     }
-    if tokens.isEmpty { return [] }
-    return Set(try OrderRow.holding(tokens, shop: shop, sales, rules: rules).map(\.orderId))
+    return tokens
   }
 
   // MARK: - The rows
@@ -139,11 +90,11 @@ struct NarrowedReading {
     try own.store(transactions, as: Self.storedTransactions)
   }
 
-  func totals(_ sales: SalesRows, on shop: borrowing BlockingConnection) throws(PostgresError) -> SalesTotals {
+  func totals(on shop: borrowing BlockingConnection) throws(PostgresError) -> SalesTotals {
     try SalesTotals(sales, where: Self.named("o.order_id", Self.storedOrders), try nameless("o"), on: shop)
   }
 
-  func query(_ relation: AuditRelation, _ plan: AuditPlan, _ sales: SalesRows) throws -> String {
+  func query(_ relation: AuditRelation) throws -> String {
     switch relation {
     case .receipts:
       try sales.receipts(

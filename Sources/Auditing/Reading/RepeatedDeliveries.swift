@@ -39,15 +39,13 @@ struct RepeatedDeliveries {
     shop: borrowing BlockingConnection
   ) throws {
     if try sales.forbidsRepeatedDeliveries(shop) { return }
-    var ids = deliveries
-    var own = try shop.copyOut(
-      #"\#(try sales.deliveryIds) AND d.order_id::text COLLATE "C" IN (SELECT id FROM ids)"#, ids: orders)
-    while try own.advance() { ids.insert(try SalesRows.deliveryIds(own).deliveryId) }
-    _ = consume own
-    var rows: [(deliveryId: Identifier, orderId: Identifier?)] = []
-    var all = try shop.copyOut(
-      #"\#(try sales.deliveryIds) AND d.delivery_id::text COLLATE "C" IN (SELECT id FROM ids)"#, ids: ids)
-    while try all.advance() { rows.append(try SalesRows.deliveryIds(all)) }
+    let own = try shop.rows(
+      #"\#(try sales.deliveryIds) AND d.order_id::text COLLATE "C" IN (SELECT id FROM ids)"#, orders
+    ) { try SalesRows.deliveryIds($0).deliveryId }
+    let rows = try shop.rows(
+      #"\#(try sales.deliveryIds) AND d.delivery_id::text COLLATE "C" IN (SELECT id FROM ids)"#,
+      deliveries.union(own)
+    ) { try SalesRows.deliveryIds($0) }
     firstOrders = Self.firstOrders(among: rows)
   }
 

@@ -60,6 +60,12 @@ struct OrderGroup: Hashable {
     let sourceReceipts = proofs.filter { $0.receipt.defect == nil && $0.contained.contains(record.key) }
     return !sourceReceipts.isEmpty && sourceReceipts.allSatisfy(\.receipt.state.awaitsDetails)
   }
+
+  /// The findings on invalid deliveries and receipts of an order whose row is invalid, too.
+  func findings(besideBadRow deliveries: [Delivery], rules: Rules) -> [Finding] {
+    deliveries.filter { $0.defect != nil }.compactMap { OrphanFindings.finding(on: $0, rules: rules) }
+      + proofs.filter { $0.receipt.defect != nil }.flatMap { OrphanFindings.findings(on: $0.receipt, rules: rules) }
+  }
 }
 
 extension OrderRow {

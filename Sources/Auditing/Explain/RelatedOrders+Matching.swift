@@ -1,0 +1,128 @@
+import AuditStore
+import Reconciliation
+import Streams
+
+extension RelatedOrders {
+  struct Matching {
+    var transactions = OrderTransactions()
+    var matched: Matched?
+    var claimants: [TransactionKey: [Identifier]] = [:]
+    var owners: [TransactionKey: Identifier] = [:]
+    var contested: Set<TransactionKey> = []
+    /// By transaction that no order claims, states or owns, its presumed user.
+    var unclaimed: [TransactionKey: Identifier?] = [:]
+  }
+
+  /// Matches the transactions with the orders in memory, as the passes do with sorted files.
+  func matched(for orderId: Identifier, rules: Rules) -> Matching {
+    var result = Matching()
+    var claimable: [Identifier: [TransactionRecord]] = [:]
+    let people = Dictionary(grouping: groups.values) { ordersWithGoods.contains($0.row.orderId) }
+      .mapValues { groups in Set(groups.map { rules.people.person($0.row.userId) }) }
+    var contest = ClaimConflict(rules: rules, mixedPeople: (people[true] ?? []).intersection(people[false] ?? []))
+    var isContestant: Set<Identifier> = []
+    let purchases = Dictionary(grouping: records.values.joined()) { $0.purchaseKey }
+    var found: [(transaction: ContestedTransaction, affectedOrders: [Identifier])] = []
+    var claimants: [PurchaseKey: Set<Identifier>] = [:]
+    let linkable = linkableOrders.mapValues { LinkableOrders($0) }
+    for record in records.values.joined() {
+      let sharesPurchase = (purchases[record.purchaseKey]?.count ?? 0) > 1
+      let candidates = Candidates(
+        for: record, references: references[record.transactionId] ?? [], rules: rules)
+      var contested = ContestedTransaction(record, candidates, sharesPurchase: sharesPurchase)
+      for link in candidates.awaitedLinks(record, withoutReceipt: .all) {
+        linkable[link]?.link(&contested, by: link, rules: rules)
+      }
+      found.append((contested, candidates.affectedOrders))
+    }
+    let withToken = Set(found.lazy.filter { $0.transaction.isWithToken }.map { $0.transaction.record.purchaseKey })
+    for place in found.indices {
+      let purchase = found[place].transaction.record.purchaseKey
+      found[place].transaction.takeAccountOrders(unless: withToken.contains(purchase))
+      claimants[purchase, default: []].formUnion(found[place].transaction.claimants)
+    }
+    for (candidates, affectedOrders) in found {
+      let record = candidates.record
+      result.claimants[record.key] = candidates.claimants
+      let ofPurchase = claimants[record.purchaseKey] ?? []
+      if ofPurchase.count > 1 {
+        contest.add(candidates)
+        isContestant.formUnion(candidates.claimants)
+        result.contested.insert(record.key)
+      } else if let only = candidates.claimants.first {
+        claimable[only, default: []].append(record)
+        if only == orderId {
+          result.transactions.take(
+            .transaction(record, isClaimable: true, newestProof: candidates.newestProof))
+        }
+      } else if !candidates.awaitsDetails, ofPurchase.isEmpty {
+        result.unclaimed[record.key] = .some(candidates.userId)
+      }
+      if affectedOrders.contains(orderId) {
+        result.transactions.take(.transaction(record, isClaimable: false, newestProof: candidates.newestProof))
+      }
+    }
+    var claims: [Identifier: OrderClaims] = [:]
+    for (orderId, records) in claimable where !isContestant.contains(orderId) {
+      guard records.contains(where: { $0.productionSubscription != nil }), let group = groups[orderId],
+        case .valid(let order) = group.row
+      else { continue }
+      let facts = OrderFacts(order, group, claimable: records, others: [])
+      claims[orderId] = Reconciliation.Matching.uncontested(facts.claimant(rules), rules: rules)
+    }
+    for contestant in isContestant {
+      guard let group = groups[contestant] else { continue }
+      let hasGoods = ordersWithGoods.contains(contestant)
+      contest.add(ContestedOrder(group: group, claimable: claimable[contestant] ?? [], hasGoods: hasGoods)) {
+        claims[$0] = $1
+      }
+    }
+    let outcome = contest.matched()
+    outcome.forEach { claims[$0] = $1 }
+    if isContestant.contains(orderId), let own = claims[orderId] { result.matched = outcome.matched(orderId, own) }
+    for transaction in outcome.unclaimed where !transaction.awaitsDetails {
+      result.unclaimed[transaction.record.key] = .some(transaction.userId)
+    }
+    var periods: [OwnedPeriod] = []
+    for (owner, claims) in claims {
+      for record in claims.owned { result.owners[record.key] = owner }
+      guard case .valid(let order) = groups[owner]?.row else { continue }
+      periods += claims.owned.compactMap { OwnedPeriod($0, ownedBy: order, isFinal: claims.isFinal) }
+    }
+    for (subscription, periods) in Dictionary(grouping: periods, by: \.subscription) {
+      guard let neighbors = SubscriptionOwners(periods, people: rules.people).neighbors[orderId] else { continue }
+      result.transactions.take(.neighbors(subscription: subscription, neighbors))
+    }
+    return result
+  }
+
+  /// The claims to a transaction, and how its owner was found.
+  func reasoning(
+    about record: TransactionRecord, _ matching: Matching, ownedBy owner: Identifier?, _ rules: Rules
+  ) -> ClaimReasoning {
+    let ids = Set((references[record.transactionId] ?? []).compactMap { $0.order?.orderId })
+      .union(matching.claimants[record.key] ?? [])
+    let claimants = ids.compactMap { id -> Claimant? in
+      guard let group = groups[id], case .valid(let order) = group.row else { return nil }
+      let byToken = matching.claimants.lazy.filter { $0.value.contains(id) }.map(\.key.transactionId)
+      let mentioned = Set(group.references.map(\.transactionId)).union(byToken).flatMap { records[$0] ?? [] }
+      var facts = OrderFacts(
+        order, group, claimable: mentioned.filter { !matching.contested.contains($0.key) },
+        others: mentioned.filter { matching.contested.contains($0.key) })
+      facts.hasGoods = ordersWithGoods.contains(id)
+      return facts.claimant(rules)
+    }
+    let owner = owner ?? matching.owners[record.key] ?? soleOwner(of: record, matching, claimants, rules)
+    return ClaimReasoning(of: record, among: claimants, owner: owner, rules: rules)
+  }
+
+  private func soleOwner(
+    of record: TransactionRecord, _ matching: Matching, _ claimants: [Claimant], _ rules: Rules
+  ) -> Identifier? {
+    guard !matching.contested.contains(record.key), let only = matching.claimants[record.key], only.count == 1,
+      let claimant = claimants.first(where: { $0.order.orderId == only[0] })
+    else { return nil }
+    return Reconciliation.Matching.uncontested(claimant, rules: rules).owned.contains { $0.key == record.key }
+      ? only[0] : nil
+  }
+}
