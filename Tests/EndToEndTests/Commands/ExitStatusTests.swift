@@ -82,7 +82,7 @@ import TestSupport
   }
 
   @Test func reportsThatCannotBeWrittenAre73() async throws {
-    let shop = try await Rehearsal.sampleShop()
+    let shop = try await Rehearsal.sampleShop(isSmall: true)
     // A file in place of the directory stops even root.
     try "".write(toFile: shop.reports, atomically: true, encoding: .utf8)
     try await shop.nightAudit("run", "--as-of", Rehearsal.asOf, exits: [73], says: shop.reports)
@@ -113,12 +113,14 @@ import TestSupport
       told.contains("failed, exit status \(status)\n               - the log of run \(run) says why\n"), "\(told)")
     #expect(
       try await shop.value("SELECT count(*) > 0 FROM night_audit.receipt_checks WHERE worker IS NOT NULL") == "true")
-    try await shop.nightAudit("recheck", "--as-of", Rehearsal.asOf, exits: [0, 3])
-    #expect(try await shop.value("SELECT count(*) FROM night_audit.receipt_checks WHERE worker IS NOT NULL") == "0")
+    if signal == SIGTERM {
+      try await shop.nightAudit("recheck", "--as-of", Rehearsal.asOf, exits: [0, 3])
+      #expect(try await shop.value("SELECT count(*) FROM night_audit.receipt_checks WHERE worker IS NOT NULL") == "0")
+    }
   }
 
   @Test func aWrongSharedSecretIs78WithReportsAndNoVerdicts() async throws {
-    let shop = try await Rehearsal.sampleShop(simulator: [])
+    let shop = try await Rehearsal.sampleShop(simulator: [], isSmall: true)
     try "wrong".write(toFile: shop.directory.file("shop") + "/shared-secret", atomically: true, encoding: .utf8)
     let result = try await shop.nightAudit("run", "--as-of", Rehearsal.asOf, exits: [78])
     #expect(result.errors.contains("21004"))

@@ -44,8 +44,7 @@ import Testing
   }
 
   @Test func decisionsPersistOverNights() async throws {
-    let shop = try await Rehearsal.sampleShop()
-    try await night(shop, Self.nights[0])
+    let shop = try await Rehearsal.auditedShop(asOf: Self.nights[0])
     let found = try await unpaidGems(shop)
     let ids = found.compactMap { $0["finding_id"] as? String }
     let (dealtWith, mended) = (try #require(ids.first), try #require(ids.last))
@@ -139,8 +138,7 @@ import Testing
 
   /// A wrong delivery closes a finding; the night is then repeated without the delivery.
   @Test func aDifferenceOmitsUndoneRuns() async throws {
-    let shop = try await Rehearsal.sampleShop()
-    try await night(shop, Self.nights[0])
+    let shop = try await Rehearsal.auditedShop(asOf: Self.nights[0])
     let found = try await unpaidGems(shop).first
     let id = try #require(found?["finding_id"] as? String)
     let order = try #require(found?["order_id"] as? String)
@@ -260,8 +258,7 @@ import Testing
   }
 
   @Test func anAcceptedFindingReopensAfterItsDateOrAboveItsAmount() async throws {
-    let shop = try await Rehearsal.sampleShop()
-    try await night(shop, Self.nights[0])
+    let shop = try await Rehearsal.auditedShop(asOf: Self.nights[0])
     let found = try await unpaidGems(shop)
     func ids(in currency: String) -> [String] {
       found.filter { $0["currency"] as? String == currency }.compactMap { $0["finding_id"] as? String }
@@ -310,8 +307,7 @@ import Testing
   }
 
   @Test func lateFactsAreAdjustmentsOfThisNight() async throws {
-    let shop = try await Rehearsal.sampleShop()
-    try await night(shop, Self.nights[1])
+    let shop = try await Rehearsal.auditedShop(asOf: Self.nights[1])
     #expect(try (shop.summary("2026-11-18")["adjustments"] as? [Any])?.isEmpty == true)
     // After the report, the shop takes goods back, and a missing order of that day appears.
     let order = try await shop.value(

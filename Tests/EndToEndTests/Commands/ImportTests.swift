@@ -19,7 +19,7 @@ import Testing
   }
 
   @Test func decisionsInTheWorkbookAreImported() async throws {
-    let shop = try await Rehearsal.auditedShop(formats: "csv, xlsx")
+    let shop = try await Rehearsal.auditedShop(formats: "csv, xlsx", isSmall: true)
     let source = shop.reports + "/2026-11-19/night-audit-2026-11-19.xlsx"
     let target = shop.directory.file("returned.xlsx")
 
@@ -69,7 +69,7 @@ import Testing
   }
 
   @Test func anImportKeepsLaterChanges() async throws {
-    let shop = try await Rehearsal.auditedShop(formats: "csv, xlsx")
+    let shop = try await Rehearsal.auditedShop(formats: "csv, xlsx", isSmall: true)
     let source = shop.reports + "/2026-11-19/night-audit-2026-11-19.xlsx"
     let target = shop.directory.file("returned.xlsx")
     let ids = try await shop.value(
@@ -96,7 +96,7 @@ import Testing
 
   /// The second import sees the changes of the first one, although both began at the same time.
   @Test func twoAtOnceDoNotOverwriteEachOther() async throws {
-    let shop = try await Rehearsal.auditedShop(formats: "csv, xlsx")
+    let shop = try await Rehearsal.auditedShop(formats: "csv, xlsx", isSmall: true)
     let target = shop.directory.file("returned.xlsx")
     try await Program.runScript(
       "edit_findings", shop.reports + "/2026-11-19/night-audit-2026-11-19.xlsx", target, "1|Owner|bob")
@@ -131,7 +131,7 @@ import Testing
   }
 
   @Test func signOffsOfTheWorkbookBecomeRunEvents() async throws {
-    let shop = try await Rehearsal.sampleShop(formats: "csv, xlsx")
+    let shop = try await Rehearsal.sampleShop(formats: "csv, xlsx", isSmall: true)
     _ = try await shop.nightAudit("run", "--quiet", "--as-of", Rehearsal.asOf, "--user", "nobody")
     _ = try await shop.nightAudit("run", "--quiet", "--as-of", Rehearsal.asOf)
     let source = shop.reports + "/2026-11-19/night-audit-2026-11-19.xlsx"
@@ -192,7 +192,7 @@ import Testing
   }
 
   @Test func aSignOffNeedsTwoPeopleACompleteReportAndABalancedWorkbook() async throws {
-    let shop = try await Rehearsal.auditedShop(formats: "csv, xlsx")
+    let shop = try await Rehearsal.auditedShop(formats: "csv, xlsx", isSmall: true)
     let source = shop.reports + "/2026-11-19/night-audit-2026-11-19.xlsx"
     let target = shop.directory.file("signed.xlsx")
     func sign(_ lines: String..., isBalanced: Bool = true) async throws {

@@ -63,7 +63,7 @@ import Testing
 
   @Test("a night with an unwritable log publishes its report, and a command with unwritable output fails")
   func nights() async throws {
-    let shop = try await Rehearsal.sampleShop()
+    let shop = try await Rehearsal.sampleShop(isSmall: true)
     for (command, status) in [
       ("$0 run --quiet --config $CONFIG --as-of $ASOF 2>/dev/full >/dev/null", 3),
       ("$0 run --verbose --config $CONFIG --as-of $ASOF 2>&- >/dev/null", 73),

@@ -11,7 +11,7 @@ import Testing
     let library: TestLibrary
 
     init() async throws {
-      shop = try await Rehearsal.sampleShop(simulator: [])
+      shop = try await Rehearsal.sampleShop(simulator: [], isSmall: true)
       library = try await TestLibrary("clock", in: shop.directory)
     }
 

@@ -6,7 +6,7 @@ import Testing
 /// The shop is read from a hot standby that is promoted during the night.
 @Suite(.serialized) struct PromotionTests {
   @Test func aPromotedStandbyDoesNotChangeTheReport() async throws {
-    let shop = try await Rehearsal.sampleShop()
+    let shop = try await Rehearsal.sampleShop(isSmall: true)
     let primary = try await PrivatePostgres.start()
     let database = try await primary.createDatabase()
     let moved = try await Program(path: "/bin/sh").run([

@@ -84,7 +84,7 @@ import Testing
 
   /// A waiting exclusive lock would block all later sessions, so `init` does not wait.
   @Test func initDoesNotWaitForTableLocks() async throws {
-    let shop = try await Rehearsal.sampleShop()
+    let shop = try await Rehearsal.sampleShop(isSmall: true)
     // An upgrade changes this table; looking for an index locks its table too.
     try await shop.execute("ALTER TABLE night_audit.runs OWNER TO postgres")
     let others = try await shop.session()
@@ -109,7 +109,7 @@ import Testing
 
   /// A new month needs the default partition; a lock on it delays only that.
   @Test func aNightDoesNotWaitForTableLocks() async throws {
-    let shop = try await Rehearsal.sampleShop()
+    let shop = try await Rehearsal.sampleShop(isSmall: true)
     let months = "SELECT count(*) FROM pg_class WHERE relname ~ '^(evidence|answers)_20[0-9_]+$'"
     let others = try await shop.session()
     try await others.executeScript("BEGIN; LOCK TABLE night_audit.answers_default IN ACCESS SHARE MODE")
@@ -123,7 +123,7 @@ import Testing
   }
 
   @Test func aNightSurvivesConflictsInTheShopsStore() async throws {
-    let shop = try await Rehearsal.sampleShop()
+    let shop = try await Rehearsal.sampleShop(isSmall: true)
     let calm = try TemporaryDirectory()
     let undisturbed = await (try start(shop, try await PrivatePostgres.shared().copyDatabase(shop.conninfo), calm))
       .finish()

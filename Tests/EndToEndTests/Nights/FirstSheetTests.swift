@@ -19,8 +19,7 @@ import Testing
   }
 
   @Test func theFirstSheetAgreesWithTheFiles() async throws {
-    let shop = try await Rehearsal.sampleShop()
-    try await shop.nightAudit("run", "--as-of", "2026-11-19T03:00:00Z", exits: [0, 3])
+    let shop = try await Rehearsal.auditedShop(asOf: "2026-11-19T03:00:00Z")
     // People accept an overdue finding and close another.
     let decided = try await shop.value(
       """

@@ -7,8 +7,8 @@ import Testing
   private static let (start, hour) = (SignedShop.start, Int64(3_600_000))
 
   @Test func thePeriodRollsForwardAndListsItsDays() async throws {
-    let shop = try await Rehearsal.sampleShop()
-    for day in [18, 19] { try await shop.nightAudit("run", "--as-of", "2026-11-\(day)T03:00:00Z", exits: [0, 3]) }
+    let shop = try await Rehearsal.auditedShop(asOf: "2026-11-18T03:00:00Z")
+    try await shop.nightAudit("run", "--as-of", "2026-11-19T03:00:00Z", exits: [0, 3])
     try await shop.execute(
       """
       INSERT INTO sales.deliveries SELECT 'late-' || order_id, order_id, user_id, product_id, quantity,

@@ -7,7 +7,7 @@ import Testing
     let shop = try await SignedShop(
       transactions: ["301", "302", "303"].map { SignedShop.gems($0, environment: "Sandbox") } + [SignedShop.gems("201")]
     )
-    for id in ["301", "302", "303", "201"] { try await shop.order("o\(id)", transaction: id) }
+    try await shop.orders(stating: ["301", "302", "303", "201"])
     for table in ["orders", "deliveries"] {
       try await shop.execute("UPDATE sales.\(table) SET user_id = 'tester' WHERE order_id IN ('o301', 'o302')")
     }

@@ -136,11 +136,13 @@ import Testing
     let shop = try await SignedShop(
       apps: [SignedShop.game, broken],
       transactions: [SignedShop.gems("101"), SignedShop.gems("201", app: broken), SignedShop.gems("202", app: broken)])
-    for number in 1...30 {
-      try await shop.order("game \(number)", transaction: "101")
-      try await shop.order("other \(number)", transaction: "201", app: broken, created: Self.old)
-      try await shop.order("other alone \(number)", transaction: "\(300 + number)", app: broken, created: Self.old)
+    let orders = (1...30).map { number in
+      SignedShop.orderStatements("game \(number)", transaction: "101")
+        + SignedShop.orderStatements("other \(number)", transaction: "201", app: broken, created: Self.old)
+        + SignedShop.orderStatements(
+          "other alone \(number)", transaction: "\(300 + number)", app: broken, created: Self.old)
     }
+    try await shop.execute(orders.joined())
     let night = try await shop.night(exits: 78)
     #expect(night.result.errors.contains("HTTP 401"))
     #expect(night.summary["complete"] as? Bool == false)

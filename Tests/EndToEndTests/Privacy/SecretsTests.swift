@@ -8,7 +8,7 @@ import Testing
   private static let marker = "mArK-7f3c-seCrEt"
 
   @Test func noSecretAndNoPayloadLeavesTheProgram() async throws {
-    let shop = try await Rehearsal.sampleShop(formats: "csv, xlsx")
+    let shop = try await Rehearsal.sampleShop(formats: "csv, xlsx", isSmall: true)
     let metrics = shop.directory.file("metrics.prom")
     let secret = try shop.directory.write("\(Self.marker)-shared\n", "marked-secret")
     let child = try Child(in: shop.directory)

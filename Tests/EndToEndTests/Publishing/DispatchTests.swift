@@ -164,7 +164,7 @@ import TestSupport
 
   /// curl treats a redirection as success, although nothing is stored.
   @Test(.enabled(if: TestTools.areInstalled)) func aRedirectionIsNoDelivery() async throws {
-    let shop = try await Rehearsal.sampleShop()
+    let shop = try await Rehearsal.sampleShop(isSmall: true)
     let (password, certificate, tls) = try await credentials(shop)
     let storage = try await Receiver("storage_receiver", tls)
     try configure(
@@ -214,7 +214,7 @@ import TestSupport
   }
 
   @Test func failedDeliveriesAreSentTheNextNight() async throws {
-    let shop = try await Rehearsal.sampleShop()
+    let shop = try await Rehearsal.sampleShop(isSmall: true)
     let log = shop.directory.file("sent")
     let script = try script(
       """

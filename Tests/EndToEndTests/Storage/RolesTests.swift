@@ -52,7 +52,7 @@ import Testing
   }
 
   @Test func theRoleThatRunsNightsCannotProveAnEditedReport() async throws {
-    let shop = try await Rehearsal.sampleShop()
+    let shop = try await Rehearsal.sampleShop(isSmall: true)
     try await shop.nightAudit("run", "--as-of", Rehearsal.asOf, exits: [3])
     let folder = shop.reports + "/2026-11-19"
     let digest = try shop.edit("findings.csv", in: folder)
@@ -128,7 +128,7 @@ import Testing
 
   /// A fact dated before Apple's first answer has no answer, either.
   @Test func aFactFromBeforeTheFirstNightIsReportedAndIgnored() async throws {
-    let shop = try await Rehearsal.sampleShop()
+    let shop = try await Rehearsal.sampleShop(isSmall: true)
     try await shop.execute(
       """
       INSERT INTO night_audit.evidence (run_id, as_of, channel, signed_at, environment, transaction_id, product_id,

@@ -22,13 +22,14 @@ import Testing
       }
     }
     let shop = try await SignedShop(transactions: transactions)
-    for number in 0..<orders {
-      for period in 0..<3 {
-        try await shop.order(
+    let rows = (0..<orders).flatMap { number in
+      ["05", "12", "19"].enumerated().map { period, day in
+        SignedShop.orderStatements(
           "\(9_100_770_000_000 + number * 10 + period)", transaction: "\(2_000_000_770_000_000 + number * 10)",
-          created: "2026-11-\(["05", "12", "19"][period])T12:00:05Z")
+          created: "2026-11-\(day)T12:00:05Z")
       }
     }
+    try await shop.execute(rows.joined())
     let database = try await shop.value("current_database()")
     try await shop.execute(
       """
@@ -71,9 +72,10 @@ private struct ServerLog {
   mutating func news() throws -> [Substring] {
     let all = try Data(contentsOf: file)
     defer { read = all.count }
-    let text = String(decoding: all[read...], as: UTF8.self)
-    return text.replacing("\n\t", with: " ").split(separator: "\n").compactMap { line in
-      line.firstRange(of: /LOG:  (statement: |execute )/).map { line[$0.lowerBound...] }
+    let text = String(decoding: all[read...], as: UTF8.self).replacingOccurrences(of: "\n\t", with: " ")
+    return text.components(separatedBy: "\n").compactMap { line in
+      let begins = ["LOG:  statement: ", "LOG:  execute "].compactMap { line.range(of: $0)?.lowerBound }
+      return begins.min().map { line[$0...] }
     }
   }
 }

@@ -275,7 +275,7 @@ import Testing
 
   /// The removals are removed folders, forgotten runs and released months.
   @Test func removalsKeepTheTrailVerifiable() async throws {
-    let shop = try await Rehearsal.sampleShop()
+    let shop = try await Rehearsal.sampleShop(isSmall: true)
     try await shop.nightAudit("run", "--as-of", Rehearsal.asOf, exits: [3])
     let first = try await shop.value("SELECT run_id FROM night_audit.runs")
     try await shop.execute(
@@ -317,7 +317,7 @@ import Testing
   }
 
   @Test func aReportOfAnUnknownRunIsDetected() async throws {
-    let shop = try await Rehearsal.sampleShop()
+    let shop = try await Rehearsal.sampleShop(isSmall: true)
     try await shop.nightAudit("run", "--as-of", Rehearsal.asOf, exits: [3])
     let (folder, out) = (shop.reports + "/2026-11-19", shop.directory.file("out"))
     for (command, said) in [("run", "is missing"), ("reconcile", "is missing; the folder is that of run ")] {
@@ -341,7 +341,7 @@ import Testing
   }
 
   @Test func movedReportsVerifyAtTheirPath() async throws {
-    let shop = try await Rehearsal.sampleShop()
+    let shop = try await Rehearsal.sampleShop(isSmall: true)
     try await shop.nightAudit("run", "--as-of", Rehearsal.asOf, exits: [3])
     let run = try await shop.value("SELECT run_id FROM night_audit.runs")
     let moved = shop.directory.file("moved")

@@ -49,8 +49,7 @@ final class Rehearsal: TestShop, Sendable {
     return try await SimulatedAppStore(in: directory)
   }
 
-  /// The first night of a sample shop, by formats. Its reports are moved, so that a copy does not find them at the
-  /// recorded path.
+  /// First nights of sample shops. Their reports are moved, so that a copy does not find them at the recorded path.
   private static let audited = MadeOnce<String, Rehearsal>()
 
   /// A sample shop before its first night, for tests that change nothing.
@@ -58,10 +57,13 @@ final class Rehearsal: TestShop, Sendable {
 
   /// A sample shop of 500 loaded orders, before the first question to Apple.
   ///
-  /// - Parameter arguments: for an App Store of its own, whose requests are counted, or whose answers or files are
-  ///   changed; nil: the one that tests share.
+  /// - Parameters:
+  ///   - arguments: for an App Store of its own, whose requests are counted, or whose answers or files are changed; nil:
+  ///     the one that tests share.
+  ///   - isSmall: every unusual order, and few ordinary ones. No night of this shop is held.
   static func sampleShop(
-    simulator arguments: [String]? = nil, formats: String = "csv", in cluster: PrivatePostgres? = nil
+    simulator arguments: [String]? = nil, formats: String = "csv", isSmall: Bool = false,
+    in cluster: PrivatePostgres? = nil
   ) async throws -> Rehearsal {
     let shared = try await sharedAppStore.value
     let (directory, sample) = (try TemporaryDirectory(), shared.directory.file("shop"))
@@ -71,17 +73,22 @@ final class Rehearsal: TestShop, Sendable {
       appStore = try await SimulatedAppStore(in: directory, arguments)
     }
     let usual = try await PrivatePostgres.shared()
-    let conninfo = try await DatabaseRole.makeDatabase(of: cluster ?? usual, like: "sample shop") {
+    let name = isSmall ? "small sample shop" : "sample shop"
+    let conninfo = try await DatabaseRole.makeDatabase(of: cluster ?? usual, like: name) {
       try await load(sample, into: $0)
+      if isSmall { try await removeOrdinaryOrders(of: sample, from: $0) }
     }
-    return try Rehearsal(directory, appStore, formats: formats, cluster: cluster ?? usual, conninfo: conninfo)
+    return try Rehearsal(
+      directory, appStore, formats: formats, isSmall: isSmall, cluster: cluster ?? usual, conninfo: conninfo)
   }
 
   /// A sample shop after its first night, with a copy of its database and its reports. `verify --run` does not find the
   /// report of that night once a test has edited it, because its recorded path is gone.
-  static func auditedShop(formats: String = "csv") async throws -> Rehearsal {
-    let first = try await audited.value(of: formats) {
-      let shop = try await sampleShop(formats: formats)
+  static func auditedShop(
+    asOf: String = asOf, formats: String = "csv", isSmall: Bool = false
+  ) async throws -> Rehearsal {
+    let first = try await audited.value(of: "\(asOf) \(formats) \(isSmall)") {
+      let shop = try await sampleShop(formats: formats, isSmall: isSmall)
       try await shop.nightAudit("run", "--as-of", asOf, exits: [3])
       try FileManager.default.moveItem(atPath: shop.reports, toPath: shop.directory.file("first"))
       return shop
@@ -89,7 +96,7 @@ final class Rehearsal: TestShop, Sendable {
     let directory = try TemporaryDirectory()
     try FileManager.default.copyItem(atPath: first.directory.file("first"), toPath: directory.file("reports"))
     return try Rehearsal(
-      directory, first.appStore, formats: formats, cluster: first.cluster,
+      directory, first.appStore, formats: formats, isSmall: isSmall, cluster: first.cluster,
       conninfo: try await first.cluster.copyDatabase(first.conninfo))
   }
 
@@ -101,8 +108,8 @@ final class Rehearsal: TestShop, Sendable {
   }
 
   private init(
-    _ directory: TemporaryDirectory, _ appStore: SimulatedAppStore, formats: String, cluster: PrivatePostgres,
-    conninfo: String
+    _ directory: TemporaryDirectory, _ appStore: SimulatedAppStore, formats: String, isSmall: Bool,
+    cluster: PrivatePostgres, conninfo: String
   ) throws {
     (self.directory, self.appStore, self.cluster, self.conninfo) = (directory, appStore, cluster, conninfo)
     let (shop, port) = (appStore.directory.file("shop"), appStore.port)
@@ -123,6 +130,7 @@ final class Rehearsal: TestShop, Sendable {
         rootCertificates: \(directory.file("no-roots"))
       audit:
         testUsers: [\(users)]
+        \(isSmall ? "holdShare: 1" : "")
       report:
         directory: \(directory.file("reports"))
         formats: [\(formats)]
@@ -139,6 +147,24 @@ final class Rehearsal: TestShop, Sendable {
       ])
       guard result.status == 0 else { throw Program.Failure("\(table): \(result.errors)") }
     }
+  }
+
+  /// Keeps all orders of customers with an unusual order, and those of a tenth of the others.
+  private static func removeOrdinaryOrders(of shop: String, from conninfo: String) async throws {
+    let document = try JSONSerialization.jsonObject(with: Data(contentsOf: URL(filePath: shop + "/expected.json")))
+    let expected = (document as? [String: Any])?["orders"] as? [String: [String: Any]] ?? [:]
+    let unusual = expected.filter { _, order in
+      order["disposition"] as? String != "settled" || (order["findings"] as? [String])?.isEmpty == false
+    }
+    try await DatabaseRole.superuser.execute(
+      """
+      CREATE TEMPORARY TABLE removed AS SELECT order_id FROM sales.orders
+        WHERE user_id NOT LIKE '%7' AND user_id NOT IN (SELECT user_id FROM sales.orders
+          WHERE order_id IN (\(unusual.keys.map { "'\($0)'" }.joined(separator: ", "))));
+      DELETE FROM sales.deliveries WHERE order_id IN (TABLE removed);
+      DELETE FROM sales.receipts WHERE order_id IN (TABLE removed);
+      DELETE FROM sales.orders WHERE order_id IN (TABLE removed);
+      """, in: conninfo)
   }
 
   /// The day that the link `latest` leads to.

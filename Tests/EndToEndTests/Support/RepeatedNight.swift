@@ -17,7 +17,8 @@ struct RepeatedNight: Sendable {
   let sent: Int
 
   init(in cluster: PrivatePostgres? = nil) async throws {
-    shop = try await Rehearsal.sampleShop(formats: TortureSettings.effort > 1 ? "csv, xlsx" : "csv", in: cluster)
+    let isQuick = TortureSettings.effort == 1
+    shop = try await Rehearsal.sampleShop(formats: isQuick ? "csv" : "csv, xlsx", isSmall: isQuick, in: cluster)
     let calm = try await Attempt(at: shop)
     let passage = try await DatabaseProxy(to: calm.conninfo)
     let night = await (try calm.start(through: passage)).finish()

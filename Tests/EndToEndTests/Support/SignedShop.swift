@@ -88,16 +88,30 @@ final class SignedShop: TestShop {
     _ id: String, transaction: String? = nil, app: App = game, created: String = "2026-11-18T12:00:00Z",
     isDelivered: Bool = true
   ) async throws {
+    try await execute(
+      Self.orderStatements(id, transaction: transaction, app: app, created: created, isDelivered: isDelivered))
+  }
+
+  /// Adds an order for each transaction, which states it, at once. The order's ID is that of the transaction after `o`.
+  func orders(stating transactions: [String]) async throws {
+    try await execute(transactions.map { Self.orderStatements("o" + $0, transaction: $0) }.joined())
+  }
+
+  /// The statements that add an order.
+  static func orderStatements(
+    _ id: String, transaction: String? = nil, app: App = game, created: String = "2026-11-18T12:00:00Z",
+    isDelivered: Bool = true
+  ) -> String {
     let named = transaction.map { "'\($0)'" } ?? "NULL"
     let delivery = """
-      INSERT INTO sales.deliveries VALUES ('delivery of \(id)', '\(id)', 'user of \(id)', 'gems.100', 1, '\(created)', NULL)
+      INSERT INTO sales.deliveries VALUES ('delivery of \(id)', '\(id)', 'user of \(id)', 'gems.100', 1, '\(created)',
+        NULL);
       """
-    try await execute(
-      """
+    return """
       INSERT INTO sales.orders VALUES ('\(id)', 'user of \(id)', '\(app.bundleId)', 'gems.100', 1, 9.90, 'USD',
         'verified', \(named), NULL, '\(created)', '\(created)', '\(created)');
       \(isDelivered ? delivery : "")
-      """)
+      """
   }
 
   func receipt(_ payload: String, for order: String, received: String = "2026-11-18T12:00:01Z") async throws {
