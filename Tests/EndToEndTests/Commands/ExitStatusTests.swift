@@ -81,13 +81,6 @@ import TestSupport
     }
   }
 
-  @Test func reportsThatCannotBeWrittenAre73() async throws {
-    let shop = try await Rehearsal.sampleShop(isSmall: true)
-    // A file in place of the directory stops even root.
-    try "".write(toFile: shop.reports, atomically: true, encoding: .utf8)
-    try await shop.nightAudit("run", "--as-of", Rehearsal.asOf, exits: [73], says: shop.reports)
-  }
-
   @Test(arguments: [(SIGINT, Int32(130)), (SIGTERM, Int32(143)), (SIGHUP, Int32(143))])
   func signalsKeepAnswersAndPublishNothing(_ signal: Int32, _ status: Int32) async throws {
     let shop = try await Rehearsal.sampleShop(simulator: ["--latency", "20ms"])

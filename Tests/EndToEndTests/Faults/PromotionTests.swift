@@ -27,9 +27,7 @@ import Testing
         ])
     }
     func report(_ number: Int) throws -> [String: Data] {
-      var files = try shop.files(shop.directory.file("reports-\(number)/2026-11-19"))
-      files["run.json"] = nil
-      return files
+      try shop.report(shop.directory.file("reports-\(number)/2026-11-19"))
     }
     let first = await (try night(0, reading: database)).finish()
     #expect(first.status == 3, "\(first)")

@@ -89,10 +89,7 @@ import Testing
     /// The night's folder without `run.json`; nil if there is none.
     func report(_ name: String) throws -> [String: Data]? {
       let folder = shop.directory.file("\(name)/reports/2026-11-19")
-      guard FileManager.default.fileExists(atPath: folder) else { return nil }
-      var files = try shop.files(folder)
-      files["run.json"] = nil
-      return files
+      return try FileManager.default.fileExists(atPath: folder) ? shop.report(folder) : nil
     }
 
     func entries(_ path: String) throws -> [String] {

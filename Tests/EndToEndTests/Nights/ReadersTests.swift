@@ -13,7 +13,7 @@ import Testing
         "reconcile", "--as-of", Rehearsal.asOf, "--since", "2026-09-20", "--until", "2026-11-20", "--out", folder,
         "--readers", "\(readers)", exits: [3])
       #expect(text.isEmpty || night.errors.contains(text), "\(night.errors)")
-      return try shop.files(folder).filter { $0.key != "run.json" }
+      return try shop.report(folder)
     }
     let one = try await report(1)
     #expect(one["orders.csv"].map { rows($0).count } == 500)

@@ -57,11 +57,7 @@ struct RepeatedNight: Sendable {
 
     var isPublished: Bool { FileManager.default.fileExists(atPath: reports + "/2026-11-19") }
 
-    func files() throws -> [String: Data] {
-      var files = try shop.files(reports + "/2026-11-19")
-      files["run.json"] = nil
-      return files
-    }
+    func files() throws -> [String: Data] { try shop.report(reports + "/2026-11-19") }
 
     func value(_ sql: String) async throws -> String { try await shop.value(sql, conninfo: conninfo) }
 

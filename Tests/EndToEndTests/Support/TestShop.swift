@@ -62,6 +62,9 @@ extension TestShop {
     }
   }
 
+  /// The files of a report without `run.json`, which differs from run to run.
+  func report(_ folder: String) throws -> [String: Data] { try files(folder).filter { $0.key != "run.json" } }
+
   func file(_ name: String, _ folder: String) throws -> Data {
     try Data(contentsOf: URL(filePath: path(folder) + "/" + name))
   }
@@ -85,11 +88,6 @@ extension TestShop {
   func session() async throws -> PostgresSession { try await DatabaseRole.superuser.session(conninfo) }
 
   // MARK: The App Store
-
-  @discardableResult
-  func control(_ path: String, _ body: String) async throws -> [String: Any] {
-    try await SimulatorControl(port: port).turn(path, body)
-  }
 
   /// The requests under a path; with `id`, only those about this transaction.
   func requests(_ path: String = "/", about id: String? = nil) throws -> Int {
