@@ -76,6 +76,15 @@ import Testing
         == "0")
   }
 
+  @Test func anOutageAtTheStartIsAwaited() async throws {
+    let ids = (100..<120).map(String.init)
+    let shop = try await SignedShop(transactions: ids.map { SignedShop.gems($0) })
+    try await shop.orders(stating: ids)
+    try await shop.control("faults", #"{"force":[{"next":60,"httpStatus":503}]}"#)
+    let night = try await shop.night(exits: 0, "--max-duration", "10m")
+    #expect(night.dispositions.allSatisfy { $0.value == "settled" }, "\(night.dispositions)")
+  }
+
   /// A customer who sends false receipts without orders every night stops no night and hides no order of his own.
   @Test(arguments: [false, true]) func strayReceiptsOfOneCustomerHideNothing(areForged: Bool) async throws {
     let ids = (100..<140).map(String.init)
