@@ -22,7 +22,7 @@ extension Explanation.Order {
 }
 
 extension Explanation.Rule {
-  init(_ step: Reasoning.Step) {
+  init(_ step: VerdictRule.Step) {
     self.init(
       rule: step.rule.rawValue, question: step.rule.question, holds: step.verdict != nil, because: step.because)
   }

@@ -1,3 +1,21 @@
+/// The result of asking about a proof so far.
+public enum CheckOutcome: String, Hashable, CaseIterable, Sendable {
+  case pending
+  /// Authentic by Apple's answer or by its signature.
+  case verified
+  case rejected
+  /// Asked without a usable answer. The retry schedule applies.
+  case unanswered
+  /// Answered by Apple, but only a person can decide.
+  case review
+  /// A look-up by ID without a result in production and sandbox.
+  case notFound = "not_found"
+}
+
+extension Vocabularies {
+  public static let outcome = Vocabulary<CheckOutcome>()
+}
+
 /// The history of one check: everything that decides its due date and rank.
 public struct CheckHistory: Hashable, Sendable {
   /// A receipt's date, or the date of the youngest order that waits for a look-up.

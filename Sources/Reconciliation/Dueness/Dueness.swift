@@ -117,6 +117,19 @@ public struct Dueness: Hashable, Sendable {
   }
 }
 
+extension Dueness: FieldCoded {
+  public static var blank: Dueness { Dueness(from: .blank, rank: .open) }
+  public static var fieldCount: Int { 3 }
+
+  public mutating func code<Coder: FieldCoder & ~Copyable>(with coder: inout Coder) throws(Coder.Failure) {
+    try coder.code(&from, "due_from")
+    try coder.code(&until, "due_until")
+    var number = Int32(rank.rawValue)
+    try coder.code(&number, "due_rank")
+    if let read = Rank(rawValue: Int16(clamping: number)) { rank = read } else { try coder.fail() }
+  }
+}
+
 extension CheckHistory {
   public func isBeyond(_ policy: Dueness.Policy) -> Bool { dated + policy.horizon <= knownSince }
 }

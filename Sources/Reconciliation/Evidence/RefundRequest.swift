@@ -42,6 +42,17 @@ public struct RefundRequestFields<Text: FieldText>: Equatable {
   }
 }
 
+extension RefundRequestFields: FieldCoded {
+  public static var blank: RefundRequestFields { RefundRequestFields(date: .blank) }
+  public static var fieldCount: Int { 3 }
+
+  public mutating func code<Coder: FieldCoder & ~Copyable>(with coder: inout Coder) throws(Coder.Failure) {
+    try coder.code(&date, "refund_requested_at")
+    try coder.code(&reason, "consumption_request_reason")
+    try coder.code(&declinedDate, "refund_declined_at")
+  }
+}
+
 extension RefundRequestFields: Hashable where Text: Hashable {}
 extension RefundRequestFields: Sendable where Text: Sendable {}
 
@@ -66,20 +77,5 @@ extension TransactionRecord {
     guard let request = self.refundRequest, request.declinedDate == nil else { return nil }
     let refunds = [self.revocation?.date, self.revocationWithdrawnDate].compactMap(\.self)
     return refunds.contains { $0 >= request.date } ? nil : request
-  }
-}
-
-/// Apple's `deliveryStatus` in Send Consumption Information.
-public enum DeliveryStatus: String, Hashable, CaseIterable, Sendable {
-  case delivered = "DELIVERED"
-  case undelivered = "UNDELIVERED_OTHER"
-}
-
-extension OrderFacts {
-  public var deliveryStatus: DeliveryStatus {
-    switch goods {
-    case .inFull: .delivered
-    case .partly, .none: .undelivered
-    }
   }
 }

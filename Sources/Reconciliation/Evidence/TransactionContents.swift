@@ -63,6 +63,12 @@ public struct TransactionContents<ID: FieldText, Text: FieldText>: Equatable {
   }
 }
 
+extension Vocabularies {
+  public static let environment = Vocabulary<AppleEnvironment>()
+  public static let channel = Vocabulary<EvidenceChannel>()
+  public static let ownership = Vocabulary<Ownership>()
+}
+
 extension TransactionContents: FieldCoded {
   public static var blank: TransactionContents {
     TransactionContents(environment: .production, transactionId: .blank, productId: .blank)
@@ -138,33 +144,6 @@ extension TransactionRecord: FieldCoded {
     try coder.code(&contents)
     // What is only written keeps its reference.
     if Coder.isReading { self = TransactionRecord(contents) }
-  }
-}
-
-extension RevocationFields: FieldCoded {
-  public static var blank: RevocationFields { RevocationFields(date: .blank) }
-  public static var fieldCount: Int { 5 }
-
-  public mutating func code<Coder: FieldCoder & ~Copyable>(with coder: inout Coder) throws(Coder.Failure) {
-    try coder.code(&date, "revoked_at")
-    try coder.code(&percentage, "revocation_percentage")
-    try coder.code(&type, "revocation_type")
-    try coder.code(&reason, "revocation_reason")
-    // Rows of earlier versions do not state it.
-    var coversSome: Bool? = coversSomeItemsOnly
-    try coder.code(&coversSome, "revocation_of_some_items")
-    coversSomeItemsOnly = coversSome ?? false
-  }
-}
-
-extension RefundRequestFields: FieldCoded {
-  public static var blank: RefundRequestFields { RefundRequestFields(date: .blank) }
-  public static var fieldCount: Int { 3 }
-
-  public mutating func code<Coder: FieldCoder & ~Copyable>(with coder: inout Coder) throws(Coder.Failure) {
-    try coder.code(&date, "refund_requested_at")
-    try coder.code(&reason, "consumption_request_reason")
-    try coder.code(&declinedDate, "refund_declined_at")
   }
 }
 

@@ -35,14 +35,5 @@ private struct Spellings: @unchecked Sendable {
   func place(of spelling: BorrowedText) -> Int? { texts.firstIndex(of: spelling) }
 }
 
-public enum Vocabularies {
-  public static let disposition = Vocabulary<Disposition>()
-  public static let findingKind = Vocabulary<FindingKind>()
-  public static let orderStatus = Vocabulary<OrderStatus>()
-  public static let environment = Vocabulary<AppleEnvironment>()
-  public static let ownership = Vocabulary<Ownership>()
-  public static let channel = Vocabulary<EvidenceChannel>()
-  public static let outcome = Vocabulary<CheckOutcome>()
-  public static let reason = Vocabulary<PaymentReason>()
-  public static let receiptKind = Vocabulary<ReceiptKind>()
-}
+/// The vocabularies of the enums that are stored, each beside its enum.
+public enum Vocabularies {}

@@ -367,6 +367,10 @@ public enum FindingKind: String, OrderedCases, Sendable {
   }
 }
 
+extension Vocabularies {
+  public static let findingKind = Vocabulary<FindingKind>()
+}
+
 /// Causes that several kinds share.
 private enum Cause {
   static let deliveries =

@@ -60,6 +60,21 @@ public struct Span: Hashable, Comparable, Sendable {
   }
 }
 
+extension Span {
+  /// The largest whole unit, rounded down: `3 days`, `1 hour`, `20 minutes`.
+  public var words: String {
+    let seconds = magnitude.wholeSeconds
+    let (count, unit): (Int64, String) =
+      switch seconds {
+      case 172_800...: (seconds / 86_400, "day")
+      case 7_200...: (seconds / 3_600, "hour")
+      case 120...: (seconds / 60, "minute")
+      default: (seconds, "second")
+      }
+    return "\(count) \(unit)\(count == 1 ? "" : "s")"
+  }
+}
+
 extension Int64 {
   func flooredQuotient(_ divisor: Int64) -> Int64 {
     let (quotient, remainder) = quotientAndRemainder(dividingBy: divisor)

@@ -13,10 +13,11 @@ extension OrderFacts {
   /// True if no run has taken up the look-up of the stated ID, and no receipt came.
   public var isAwaitingLookup: Bool { order.transactionId != nil && receipts.isEmpty && lookup == nil }
 
-  /// The result of the first rule that applies. The last rule always does.
-  func verdict(rules: Rules, _ reasoning: inout Reasoning) -> Verdict {
+  /// The result of the first rule that applies, and the steps to it if explaining. The last rule always applies.
+  func verdict(rules: Rules, isExplaining: Bool) -> (verdict: Verdict, steps: [VerdictRule.Step]) {
+    var steps: [VerdictRule.Step] = []
     for rule in VerdictRule.allCases {
-      var because = Because(isWanted: reasoning.isWanted)
+      var because = Because(isWanted: isExplaining)
       var verdict = rule.verdict(self, rules, &because)
       if case .unpaid(let reason, _) = verdict, let source = unreadSource(rules),
         // A test user's purchase in the sandbox is no money, whatever is announced.
@@ -26,44 +27,10 @@ extension OrderFacts {
         verdict = because.noting(
           .unconfirmed(.awaitingEvidence), "\(sentence) But \(source).")
       }
-      reasoning.take(rule, verdict, because)
-      if let verdict { return verdict }
+      if isExplaining { steps.append(VerdictRule.Step(rule: rule, verdict: verdict, because: because.text)) }
+      if let verdict { return (verdict, steps) }
     }
-    return .unconfirmed(.neverChecked)
-  }
-
-  /// The share of the ordered units that were delivered, to any user.
-  public var goods: Goods {
-    let units = deliveredUnits
-    return units >= Int64(order.quantity) ? .inFull : (units > 0 ? .partly : .none)
-  }
-
-  public var unrevokedUnits: Int64 { validDeliveries.reduce(0) { $0 + ($1.stands ? $1.quantity ?? 0 : 0) } }
-
-  /// Delivered units. Access counts that was taken back after the end of its subscription, for the order of the next
-  /// period, or for another plan.
-  /// After a refund only units that were not taken back count.
-  public var deliveredUnits: Int64 {
-    let owned = claims.owned.first.flatMap { $0.isLive ? $0 : nil }
-    let isReplaced = owned?.isUpgraded == true
-    return validDeliveries.reduce(0) { units, delivery in
-      var isDelivered = delivery.stands
-      if let end = owned.flatMap(accessEnd), let revoked = delivery.revokedAt, isReplaced || revoked >= end {
-        isDelivered = true
-      }
-      return units + (isDelivered ? delivery.quantity ?? 0 : 0)
-    }
-  }
-
-  /// The end of the access that the order of a period has to give: of the subscription, or of the period if another
-  /// order claims a later one. A refund of later periods, which the status shows, ends the access early.
-  private func accessEnd(_ period: TransactionRecord) -> Instant? {
-    switch period.subscriptionStatus {
-    case .revoked, nil: period.expiresDate
-    case .active, .expired, .billingRetry, .gracePeriod:
-      hasLaterOrder || period.expiresDate == nil
-        ? period.expiresDate : period.subscriptionExpiresDate ?? period.expiresDate
-    }
+    return (.unconfirmed(.neverChecked), steps)
   }
 
   func disposition(of verdict: Verdict, _ rules: Rules, _ because: inout Because) -> Disposition {

@@ -128,8 +128,8 @@ import Testing
       for index in world.receipts.indices { world.receipts[index].state = .unanswered(.unreachable) }
       for orderId in world.lookups.keys { world.lookups[orderId] = .unanswered(.unreachable) }
       for facts in world.matchedFacts().orders.values {
-        var reasoning = Reasoning(isWanted: false)
-        guard case .unpaid(let reason, _) = facts.verdict(rules: world.rules, &reasoning) else { continue }
+        let verdict = facts.verdict(rules: world.rules, isExplaining: false).verdict
+        guard case .unpaid(let reason, _) = verdict else { continue }
         #expect(reason == .noEvidence || reason == .neverPaid)
         #expect(facts.order.transactionId == nil && facts.receipts.allSatisfy { $0.defect != nil })
       }

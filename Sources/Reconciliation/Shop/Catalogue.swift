@@ -1,3 +1,11 @@
+/// Apple's type of a product, as in signed transactions.
+public enum ProductType: String, Hashable, Sendable {
+  case autoRenewable = "Auto-Renewable Subscription"
+  case nonConsumable = "Non-Consumable"
+  case consumable = "Consumable"
+  case nonRenewing = "Non-Renewing Subscription"
+}
+
 /// The products that the shop sells, from the relation `products`.
 public struct Catalogue: Hashable, Sendable {
   public struct Product: Hashable, Sendable {

@@ -8,3 +8,13 @@ public enum FindingStatus: String, Hashable, CaseIterable, Sendable {
   /// Settled for people. It stays in reports and counts as open while the facts do not change.
   case closed
 }
+
+/// The owners of new findings, by kind, else by severity.
+public struct FindingOwners: Hashable, Sendable {
+  public var byKind: [FindingKind: String] = [:]
+  public var bySeverity: [Severity: String] = [:]
+
+  public init() {}
+
+  public func owner(of finding: Finding) -> String? { byKind[finding.kind] ?? bySeverity[finding.severity] }
+}

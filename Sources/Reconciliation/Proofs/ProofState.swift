@@ -9,18 +9,8 @@ public enum ReceiptKind: String, Hashable, CaseIterable, Sendable {
   case malformed
 }
 
-/// The result of asking about a proof so far.
-public enum CheckOutcome: String, Hashable, CaseIterable, Sendable {
-  case pending
-  /// Authentic by Apple's answer or by its signature.
-  case verified
-  case rejected
-  /// Asked without a usable answer. The retry schedule applies.
-  case unanswered
-  /// Answered by Apple, but only a person can decide.
-  case review
-  /// A look-up by ID without a result in production and sandbox.
-  case notFound = "not_found"
+extension Vocabularies {
+  public static let receiptKind = Vocabulary<ReceiptKind>()
 }
 
 /// The state of a proof: a receipt, or the look-up of an ID that an order states.
@@ -177,76 +167,3 @@ extension ProofStateFields: FieldCoded {
 
 extension ProofStateFields: Hashable where ID: Hashable, Text: Hashable {}
 extension ProofStateFields: Sendable where ID: Sendable, Text: Sendable {}
-
-extension Dueness: FieldCoded {
-  public static var blank: Dueness { Dueness(from: .blank, rank: .open) }
-  public static var fieldCount: Int { 3 }
-
-  public mutating func code<Coder: FieldCoder & ~Copyable>(with coder: inout Coder) throws(Coder.Failure) {
-    try coder.code(&from, "due_from")
-    try coder.code(&until, "due_until")
-    var number = Int32(rank.rawValue)
-    try coder.code(&number, "due_rank")
-    if let read = Rank(rawValue: Int16(clamping: number)) { rank = read } else { try coder.fail() }
-  }
-}
-
-/// A receipt of the shop without its payload, with the state of its check.
-public typealias Receipt = ReceiptFields<Identifier, String>
-
-/// A receipt in the bytes of its row or record.
-public typealias BorrowedReceipt = ReceiptFields<BorrowedText, BorrowedText>
-
-public struct ReceiptFields<ID: FieldText, Text: FieldText>: Equatable {
-  public var receiptId: ID
-  public var orderId: ID?
-  public var userId: ID?
-  /// `Production` or `Sandbox` as the client claimed; never trusted.
-  public var claimedEnvironment: Text?
-  public var receivedAt: Instant
-  public var state: ProofStateFields<ID, Text>
-  /// True if the row has no usable date, which is a defect. Another date stands in for ``receivedAt``.
-  public var isUndated = false
-  /// Set if the row breaks the sales contract. Such a receipt counts for nothing else.
-  public var defect: Text?
-
-  public init(
-    receiptId: ID, orderId: ID?, userId: ID?, claimedEnvironment: Text? = nil, receivedAt: Instant,
-    state: ProofStateFields<ID, Text>, defect: Text? = nil
-  ) {
-    (self.receiptId, self.orderId, self.userId) = (receiptId, orderId, userId)
-    (self.claimedEnvironment, self.receivedAt, self.state) = (claimedEnvironment, receivedAt, state)
-    self.defect = defect
-  }
-}
-
-extension ReceiptFields: FieldCoded {
-  public static var blank: ReceiptFields {
-    ReceiptFields(receiptId: .blank, orderId: nil, userId: nil, receivedAt: .blank, state: .blank)
-  }
-
-  public mutating func code<Coder: FieldCoder & ~Copyable>(with coder: inout Coder) throws(Coder.Failure) {
-    try coder.code(&receiptId)
-    try coder.code(&orderId)
-    try coder.code(&userId)
-    try coder.code(&claimedEnvironment)
-    try coder.code(&receivedAt)
-    try coder.code(&defect)
-    if defect != nil { try coder.code(&isUndated) } else { isUndated = false }
-    try coder.code(&state)
-  }
-}
-
-extension ReceiptFields: Hashable where ID: Hashable, Text: Hashable {}
-extension ReceiptFields: Sendable where ID: Sendable, Text: Sendable {}
-
-extension Receipt {
-  var subject: Subject { .row(.receipt, receiptId, orderId: orderId, userId: userId) }
-}
-
-extension Reason {
-  static func unsigned(_ receipt: Receipt) -> Reason {
-    let check = receipt.state.failedCheck.map { ": \($0)" } ?? ""
-    return "The proof in receipt \(receipt.receiptId) does not carry Apple's signature\(check)."
-  }
-}

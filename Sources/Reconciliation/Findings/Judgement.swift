@@ -31,13 +31,14 @@ public struct Judgement: Hashable, Sendable {
 
   private init(judging facts: consuming OrderFacts, rules: Rules, reasoning: inout Reasoning) {
     facts.decideDoubtfulRefunds()
-    let verdict = facts.verdict(rules: rules, &reasoning)
+    let (verdict, steps) = facts.verdict(rules: rules, isExplaining: reasoning.isWanted)
+    reasoning.steps = steps
     row = .valid(facts.order)
     self.verdict = verdict
     isPaymentFinal = facts.isOwnershipFinal(rules)
     var because = Because(isWanted: reasoning.isWanted)
     disposition = facts.disposition(of: verdict, rules, &because)
-    reasoning.recordDisposition(because)
+    reasoning.disposition = because.text
     if facts.claims.owned.isEmpty {
       let proof = verdict.transaction
       checkedAt = proof?.checkedAt
@@ -61,7 +62,7 @@ public struct Judgement: Hashable, Sendable {
     for receipt in facts.receipts { take(attempt: receipt.state.lastAttempt) }
     let conditions = FindingRules(facts: facts, rules: rules, judgement: self, isExplaining: reasoning.isWanted)
     findings = conditions.findings()
-    reasoning.take(conditions.declinedReasons)
+    reasoning.declined = conditions.declinedReasons
   }
 
   mutating func take(attempt: Instant?) {
@@ -84,4 +85,13 @@ public struct Judgement: Hashable, Sendable {
     finding.occurredAt = bad.isUndated ? nil : bad.createdAt
     findings = [finding]
   }
+}
+
+/// The reasons of a judgement, in words.
+/// The rules write them while they decide. An audit of all orders asks for none, and no sentence is made.
+public struct Reasoning: Sendable {
+  let isWanted: Bool
+  public internal(set) var steps: [VerdictRule.Step] = []
+  public internal(set) var disposition = ""
+  public internal(set) var declined: [FindingKind: String] = [:]
 }
