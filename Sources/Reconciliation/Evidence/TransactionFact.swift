@@ -16,6 +16,15 @@ public enum EvidenceChannel: String, Hashable, CaseIterable, Sendable {
   /// Signed data from a client, verified against Apple's roots without a request.
   case offline
   case notification
+
+  /// True for signed transactions, which have every field and state even the absence of a token.
+  func isSigned(statesToken: Bool) -> Bool {
+    switch self {
+    case .verifyReceipt: false
+    case .offline: statesToken
+    case .serverApi, .notification: true
+    }
+  }
 }
 
 /// A source's statement about one field, or its absence.
@@ -161,14 +170,7 @@ public struct TransactionFact: Hashable, Sendable {
   /// Apple's date, which orders facts: `signedDate`, or `request_date` of verifyReceipt.
   public var signedDate: Instant
 
-  /// True for signed transactions, which have every field and state even the absence of a token.
-  var isSigned: Bool {
-    switch channel {
-    case .verifyReceipt: false
-    case .offline: appAccountToken != .absent
-    case .serverApi, .notification: true
-    }
-  }
+  var isSigned: Bool { channel.isSigned(statesToken: appAccountToken != .absent) }
 
   /// ``isRenewal`` if signed. Earlier releases derived it from a receipt's IDs and dates and stored it.
   var statedRenewal: Bool? { isSigned ? isRenewal : nil }

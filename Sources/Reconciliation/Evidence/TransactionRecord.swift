@@ -122,12 +122,7 @@ public struct TransactionRecord: Hashable, Sendable {
   /// True if only receipts state the refund in force. They have no field for the refunded share.
   public var isRefundShareUnknown: Bool {
     guard let refund = self.revocation, !refund.statesShare else { return false }
-    return switch self.channel {
-    case .verifyReceipt: true
-    // A signed transaction states the token, even its absence.
-    case .offline: self.appAccountToken == .absent
-    case .serverApi, .notification: false
-    }
+    return !self.channel.isSigned(statesToken: self.appAccountToken != .absent)
   }
 
   /// True if a source has stated whether it was refunded, and how much of it.
@@ -142,6 +137,9 @@ public struct TransactionRecord: Hashable, Sendable {
   /// True for a later period of a subscription: Apple's reason, or else two IDs and an expiry.
   /// The original purchase date is not used, because receipts often date it later.
   public var isLaterPeriod: Bool { self.isRenewal ?? (hasOtherOriginal && self.expiresDate != nil) }
+
+  /// When Apple first signed a renewal, ahead of its purchase date; nil: no renewal.
+  var renewalSignedDate: Instant? { isLaterPeriod ? self.firstSignedDate ?? self.signedDate : nil }
 
   /// True if it restores an earlier purchase: no money moved.
   /// Apple states the reason `PURCHASE` for restores of non-consumables, too, so that reason decides nothing.

@@ -16,14 +16,10 @@ public final class VerifiedTransactions: Sendable {
   }
 
   func named(_ id: Identifier) -> ArraySlice<TransactionRecord> {
-    var (low, high) = (0, records.count)
-    while low < high {
-      let middle = (low + high) / 2
-      if records[middle].transactionId.compareBytes(id) < 0 { low = middle + 1 } else { high = middle }
-    }
-    var end = low
+    let start = records.partitioningIndex { $0.transactionId.compareBytes(id) >= 0 }
+    var end = start
     while end < records.count, records[end].transactionId == id { end += 1 }
-    return records[low..<end]
+    return records[start..<end]
   }
 
   public func contains(_ key: TransactionKey) -> Bool {

@@ -36,8 +36,7 @@ extension FindingRules {
       return
     }
     // Renewals are signed, announced and served ahead of their purchase date.
-    let signed = transaction.isLaterPeriod ? transaction.firstSignedDate ?? transaction.signedDate : nil
-    let paid = [transaction.saleDate, signed].compactMap { $0 }.min()
+    let paid = [transaction.saleDate, transaction.renewalSignedDate].compactMap { $0 }.min()
     if let first = unrevoked.min(by: { $0.deliveredAt < $1.deliveredAt }), let paid,
       first.deliveredAt < paid - rules.clockSkew
     {
@@ -210,10 +209,9 @@ extension FindingRules {
     }
     if let transaction = comparable {
       // A renewal is signed before its purchase date. The later of the two dates depends on when Apple was asked.
-      let isRenewal = transaction.isLaterPeriod
-      let signed = isRenewal ? transaction.firstSignedDate ?? transaction.signedDate : nil
-      if let date = [transaction.purchaseDate, signed].compactMap({ $0 }).min(), rules.isInFuture(date) {
-        late.append(isRenewal ? "Apple's signature on the renewal" : "Apple's purchase date")
+      let date = [transaction.purchaseDate, transaction.renewalSignedDate].compactMap { $0 }.min()
+      if let date, rules.isInFuture(date) {
+        late.append(transaction.isLaterPeriod ? "Apple's signature on the renewal" : "Apple's purchase date")
       }
     }
     if late.isEmpty {

@@ -244,32 +244,23 @@ extension FindingRules {
   // MARK: - Proofs
 
   func considerProofs() {
-    for receipt in facts.validReceipts
-    where receipt.state.reason == .signatureInvalid && receipt.state.outcome == .rejected {
-      add(
-        .signatureInvalid, atStake: order.amount, receipt: receipt,
-        .unsigned(receipt))
+    for receipt in facts.validReceipts {
+      guard let invalid = receipt.invalidSignature else { continue }
+      add(.signatureInvalid, atStake: order.amount, receipt: receipt, invalid)
       break
     }
     for receipt in facts.validReceipts {
-      guard let claimed = receipt.claimedEnvironment, let signed = receipt.state.environment, claimed != signed.rawValue
-      else { continue }
-      add(
-        .environmentMislabelled, receipt: receipt,
-        "The client stated the environment \(claimed) for receipt \(receipt.receiptId); Apple's is \(signed.rawValue).")
+      guard let mislabelled = receipt.mislabelledEnvironment else { continue }
+      add(.environmentMislabelled, receipt: receipt, mislabelled)
       break
     }
     for receipt in facts.receipts {
-      guard let defect = receipt.defect else { continue }
-      add(
-        .badRow, receipt: receipt, subject: receipt.subject,
-        "The receipt row breaks the contract: \(defect).")
+      guard let brokenContract = receipt.brokenContract else { continue }
+      add(.badRow, receipt: receipt, subject: receipt.subject, brokenContract)
     }
     for delivery in facts.deliveries {
-      guard let defect = delivery.defect else { continue }
-      add(
-        .badRow, delivery: delivery, subject: delivery.subject,
-        "The delivery row breaks the contract: \(defect).")
+      guard let brokenContract = delivery.brokenContract else { continue }
+      add(.badRow, delivery: delivery, subject: delivery.subject, brokenContract)
     }
     if comparable != nil, openOwnershipReason == nil, let stated = order.transactionId,
       facts.claims.statesAnotherThanProven

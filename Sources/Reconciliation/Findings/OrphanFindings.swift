@@ -67,8 +67,8 @@ public enum OrphanFindings {
   public static func finding(on delivery: Delivery, rules: Rules) -> Finding? {
     if delivery.defect == nil, delivery.orderId != nil, rules.mayAwaitOrder(since: delivery.deliveredAt) { return nil }
     let reason: Reason =
-      switch (delivery.defect, delivery.orderId) {
-      case (.some(let defect), _): "The delivery row breaks the contract: \(defect)."
+      switch (delivery.brokenContract, delivery.orderId) {
+      case (.some(let brokenContract), _): brokenContract
       case (.none, .some(let orderId)): "The delivery is for order \(orderId), which does not exist."
       case (.none, .none): "The delivery has no order_id."
       }
@@ -98,27 +98,21 @@ public enum OrphanFindings {
       finding.evidenceCheckedAt = receipt.state.lastAttempt
       found.append(finding)
     }
-    if let defect = receipt.defect {
-      add(.badRow, "The receipt row breaks the contract: \(defect).")
+    if let brokenContract = receipt.brokenContract {
+      add(.badRow, brokenContract)
       return found
     }
     if receipt.orderId != nil, rules.mayAwaitOrder(since: receipt.receivedAt) { return [] }
-    if receipt.state.outcome == .rejected, receipt.state.reason == .signatureInvalid {
-      add(.signatureInvalid, .unsigned(receipt))
-    }
+    if let invalid = receipt.invalidSignature { add(.signatureInvalid, invalid) }
     // The age counts from the receipt, as for an order, whichever runs have asked.
     if receipt.state.isUnanswered, rules.asOf - receipt.receivedAt > rules.stuckAfter {
-      // A reason that proves something does not fit an unanswered proof.
-      let reason = receipt.state.reason.flatMap { $0.provesUnpaid ? nil : $0 } ?? .appleError
       add(
         .stuckUnconfirmed,
-        .unconfirmed(since: receipt.receivedAt, attempts: Int64(receipt.state.attempts), reason.explanation))
+        .unconfirmed(
+          since: receipt.receivedAt, attempts: Int64(receipt.state.attempts),
+          receipt.state.unconfirmedReason.explanation))
     }
-    if let claimed = receipt.claimedEnvironment, let signed = receipt.state.environment, claimed != signed.rawValue {
-      add(
-        .environmentMislabelled,
-        "The client stated the environment \(claimed) for receipt \(receipt.receiptId); Apple's is \(signed.rawValue).")
-    }
+    if let mislabelled = receipt.mislabelledEnvironment { add(.environmentMislabelled, mislabelled) }
     return found
   }
 }

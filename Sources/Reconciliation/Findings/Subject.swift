@@ -38,11 +38,3 @@ public struct Subject: Hashable, Comparable, Sendable {
     (left.id, left.kind) < (right.id, right.kind)
   }
 }
-
-extension Delivery {
-  var subject: Subject { .row(.delivery, deliveryId, orderId: orderId, userId: userId, productId: productId) }
-}
-
-extension Receipt {
-  var subject: Subject { .row(.receipt, receiptId, orderId: orderId, userId: userId) }
-}

@@ -41,8 +41,7 @@ extension Claimant {
   public func precedes(_ other: Claimant, rules: Rules) -> Bool {
     let target = named(rules: rules)
     func rank(_ claimant: Claimant) -> (Span, Instant, Identifier) {
-      let createdAt = claimant.order.createdAt
-      return (((target?.saleDate ?? createdAt) - createdAt).magnitude, createdAt, claimant.order.orderId)
+      (claimant.order.distance(to: target), claimant.order.createdAt, claimant.order.orderId)
     }
     return rank(self) < rank(other)
   }

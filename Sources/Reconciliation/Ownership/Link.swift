@@ -51,6 +51,11 @@ extension TransactionRecord {
   }
 }
 
+extension Order {
+  /// The time between its creation and a sale; zero for a sale without a date.
+  func distance(to sale: TransactionRecord?) -> Span { ((sale?.saleDate ?? createdAt) - createdAt).magnitude }
+}
+
 /// The properties that decide which of several orders a purchase pays.
 public struct LinkRank: Sendable {
   var token: AccountToken.Relation
@@ -68,7 +73,7 @@ public struct LinkRank: Sendable {
     hasGoods = claimant.hasGoods
     createdAt = claimant.order.createdAt
     orderId = claimant.order.orderId
-    distance = ((transaction.saleDate ?? createdAt) - createdAt).magnitude
+    distance = claimant.order.distance(to: transaction)
   }
 
   func precedes(_ other: LinkRank, isSamePerson: Bool) -> Bool {

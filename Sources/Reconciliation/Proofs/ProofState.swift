@@ -16,9 +16,6 @@ extension Vocabularies {
 /// The state of a proof: a receipt, or the look-up of an ID that an order states.
 public typealias ProofState = ProofStateFields<Identifier, String>
 
-/// The state of a receipt in the bytes of its row or record.
-public typealias BorrowedProofState = ProofStateFields<BorrowedText, BorrowedText>
-
 public struct ProofStateFields<ID: FieldText, Text: FieldText>: Equatable {
   public var outcome: CheckOutcome
   /// The `payment_reason` of the last answer or of its absence; nil: verified.
@@ -81,6 +78,9 @@ public struct ProofStateFields<ID: FieldText, Text: FieldText>: Equatable {
     case .verified, .rejected, .notFound: false
     }
   }
+
+  /// The reason while no answer is usable. A reason that proves something is not allowed in `unconfirmed`.
+  var unconfirmedReason: PaymentReason { reason.flatMap { $0.provesUnpaid ? nil : $0 } ?? .appleError }
 
   /// True if an answer is missing. A deleted account is an answer, and so is a contradiction.
   var awaitsAnswer: Bool { isUnanswered && reason != .accountGone && reason != .contradiction }

@@ -108,12 +108,8 @@ public struct DayTotals: Sendable {
   }
 
   private func index(of instant: Instant) -> Int? {
-    var (low, high) = (0, days.count)
-    while low < high {
-      let middle = (low + high) / 2
-      if days[middle].end <= instant { low = middle + 1 } else { high = middle }
-    }
-    return low < days.count && days[low].contains(instant) ? low : nil
+    let index = days.partitioningIndex { instant < $0.end }
+    return index < days.count && days[index].contains(instant) ? index : nil
   }
 }
 

@@ -229,11 +229,8 @@ public struct OrderFacts: Sendable {
     guard let first = comparable else { return [] }
     let live = claims.liveOwned
     guard live.count > 1, first.quantity.map({ $0 < order.quantity }) ?? false else { return [first] }
-    func distance(_ record: TransactionRecord) -> Span {
-      ((record.saleDate ?? order.createdAt) - order.createdAt).magnitude
-    }
     let further = live.dropFirst().filter { $0.currency == first.currency }
-      .sorted { (distance($0), $0.key) < (distance($1), $1.key) }
+      .sorted { (order.distance(to: $0), $0.key) < (order.distance(to: $1), $1.key) }
     var (taken, units) = ([first], Int64(first.quantity ?? 1))
     for record in further where units < order.quantity {
       taken.append(record)

@@ -74,11 +74,6 @@ extension Reason: ExpressibleByStringInterpolation {
 }
 
 extension Reason {
-  static func unsigned(_ receipt: Receipt) -> Reason {
-    let check = receipt.state.failedCheck.map { ": \($0)" } ?? ""
-    return "The proof in receipt \(receipt.receiptId) does not carry Apple's signature\(check)."
-  }
-
   /// The count of attempts ends at three, because a sentence that changes every night is a nightly event of the finding.
   static func unconfirmed(since date: Instant, attempts: Int64, _ why: String) -> Reason {
     let count = attempts < 3 ? String(attempts) : "3 or more"

@@ -24,7 +24,7 @@ public struct OwnedPeriod: Hashable, Sendable {
     guard let subscription = purchase.productionSubscription, let date = purchase.saleDate else { return nil }
     self.init(
       subscription: subscription, orderId: order.orderId, userId: order.userId, date: date,
-      distance: (date - order.createdAt).magnitude, isFinal: isFinal)
+      distance: order.distance(to: purchase), isFinal: isFinal)
   }
 }
 
@@ -81,9 +81,7 @@ public struct SubscriptionOwners: Sendable {
 
 extension OrderFacts {
   /// The subscription of the owned purchase, by its original transaction ID.
-  public var ownedSubscription: Identifier? {
-    comparable.flatMap { $0.expiresDate == nil ? nil : $0.originalTransactionId }
-  }
+  public var ownedSubscription: Identifier? { comparable?.productionSubscription }
 
   /// Notes the other orders of the owned subscription. With the order's own account token no one else is its subscriber.
   public mutating func take(_ neighbors: SubscriptionNeighbors) {

@@ -216,7 +216,7 @@ public enum VerdictRule: String, CaseIterable, Sendable {
           .unconfirmed(.notFoundYet),
           "\(known), but the order was not older than \(rules.notFoundGrace.words) then.")
     case .rejected, .unanswered, .review:
-      let reason = lookup.reason.flatMap(unconfirmedReason) ?? .appleError
+      let reason = lookup.unconfirmedReason
       return because.noting(.unconfirmed(reason), "The look-up has no usable answer: \(reason.explanation).")
     case .verified: return because.noting(nil, "Apple knows the transaction ID; other rules decide what follows.")
     }
@@ -232,7 +232,7 @@ public enum VerdictRule: String, CaseIterable, Sendable {
     let reasons = facts.validReceipts.compactMap { receipt -> PaymentReason? in
       switch receipt.state.outcome {
       case .pending: .neverChecked
-      case .unanswered, .review: receipt.state.reason.flatMap(unconfirmedReason) ?? .appleError
+      case .unanswered, .review: receipt.state.unconfirmedReason
       case .notFound: isTooOldToBeUnknown(facts, receipt.state, rules) ? nil : .notFoundYet
       case .verified, .rejected: nil
       }
@@ -247,9 +247,6 @@ public enum VerdictRule: String, CaseIterable, Sendable {
     }
     return because.noting(.unconfirmed(reason), "A receipt has no answer: \(reason.explanation).")
   }
-
-  /// A reason that proves something is not allowed in `unconfirmed`.
-  private func unconfirmedReason(_ reason: PaymentReason) -> PaymentReason? { reason.provesUnpaid ? nil : reason }
 
   private func containsOtherPurchases(_ facts: OrderFacts, _ rules: Rules, _ because: inout Because) -> Verdict? {
     // Signed data decides before Apple answers, but not while an answer could reveal the payment.
