@@ -69,11 +69,7 @@ let package = Package(
     // Reports come compressed, and are read as streams; the HTTP stack inflates only what it receives.
     .target(name: "Gzip", dependencies: ["CZlib"], swiftSettings: strict + [.strictMemorySafety()]),
     .target(
-      name: "Reconciliation",
-      dependencies: [
-        .product(name: "HeapModule", package: "swift-collections"),
-        .product(name: "OrderedCollections", package: "swift-collections"),
-      ],
+      name: "Reconciliation", dependencies: [.product(name: "HeapModule", package: "swift-collections")],
       swiftSettings: optimized),
     .target(
       name: "AppStore",
