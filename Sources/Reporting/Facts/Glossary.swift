@@ -80,3 +80,22 @@ enum Glossary {
 
   private static func sentence(_ clause: String) -> String { clause.prefix(1).uppercased() + clause.dropFirst() + "." }
 }
+
+extension Disposition {
+  /// A clause that follows "orders".
+  var clause: String {
+    switch self {
+    case .settled: "paid and delivered in full"
+    case .paidNotDelivered: "paid and not delivered"
+    case .deliveredNotPaid: "delivered and proven unpaid"
+    case .partlyDelivered: "paid and delivered in part"
+    case .refunded: "refunded, with nothing to take back"
+    case .refundedStillDelivered: "refunded, with goods that a user still has"
+    case .inFlight: "paid within the delivery grace, and not delivered yet"
+    case .unconfirmed: "whose payment is not confirmed"
+    case .void: "not paid, with nothing to take back"
+    case .sandbox: "paid in Apple's sandbox by test users"
+    case .badRow: "whose rows break the contract of the sales tables"
+    }
+  }
+}

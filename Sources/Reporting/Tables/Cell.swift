@@ -35,3 +35,14 @@ enum Cell: Hashable, Sendable {
     self = instant.map { .count(max(0, (asOf - $0).wholeDays)) } ?? .blank
   }
 }
+
+extension Pseudonyms {
+  func apply(to cell: Cell, as type: ColumnType) -> Cell {
+    guard type == .user else { return cell }
+    switch cell {
+    case .id(let id): return .text(pseudonym(of: id))
+    case .text(let text): return .text(pseudonym(of: Identifier(text)))
+    case .blank, .count, .decimal, .figure, .instant, .day: return cell
+    }
+  }
+}

@@ -184,12 +184,3 @@ extension SummaryPage {
     row += 1
   }
 }
-
-extension Sheet {
-  /// Merges cells of a row, and shortens a text that is too long for a cell.
-  func merge(
-    _ text: String, _ columns: ClosedRange<Int>, row: Int, _ format: CellFormat
-  ) throws(SpreadsheetError) {
-    try mergeCells(CellRange(rows: row...row, columns: columns), text: CellText.fitting(text), format: format)
-  }
-}

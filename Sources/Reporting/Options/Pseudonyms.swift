@@ -19,13 +19,4 @@ package struct Pseudonyms: Sendable {
     let code = HMAC<SHA256>.authenticationCode(for: id.bytes, using: key)
     return "u-" + hexadecimal(Array(code.prefix(16)))
   }
-
-  func apply(to cell: Cell, as type: ColumnType) -> Cell {
-    guard type == .user else { return cell }
-    switch cell {
-    case .id(let id): return .text(pseudonym(of: id))
-    case .text(let text): return .text(pseudonym(of: Identifier(text)))
-    case .blank, .count, .decimal, .figure, .instant, .day: return cell
-    }
-  }
 }
