@@ -10,18 +10,6 @@ package enum OfflineJudgement: Hashable, Sendable {
   case noRoots(WrittenContent?)
 }
 
-package struct GenuineProof: Hashable, Sendable {
-  /// Nil if the document names none, which only documents without purchases may do.
-  package var environment: AppleEnvironment?
-  package var bundleId: String?
-  /// One fact per signed purchase; empty for documents without one.
-  package var facts: [TransactionFact]
-  /// The ID of the one purchase that was signed; nil for an app receipt, which lists many.
-  package var signedTransactionId: String?
-  /// Apple's creation date of the app receipt; the same in every look-up of it.
-  package var creationDate: Instant?
-}
-
 /// The unverified content of a receipt. It is no evidence, and is used only to decide what to ask Apple.
 package struct UnprovenClaim: Hashable, Sendable {
   package var why: String
@@ -114,13 +102,6 @@ extension OfflineJudgement {
     case .noRoots: self.init(withoutRoots: content)
     case .undecided: self = .claim(UnprovenClaim(why: "\(refusal)", content: content))
     }
-  }
-}
-
-extension GenuineProof {
-  init(_ fact: TransactionFact) {
-    self.init(
-      environment: fact.environment, bundleId: fact.bundleId, facts: [fact], signedTransactionId: fact.transactionId)
   }
 }
 
