@@ -19,10 +19,8 @@ package enum GunzipError: Error, Hashable, CustomStringConvertible {
 }
 
 /// Decompresses a gzip stream, at most twice, because an HTTP layer may have compressed it once more. Uncompressed bytes
-/// pass unchanged.
-///
-/// Memory does not grow with the output. `finish` throws for a truncated stream, whose beginning has been handed on by
-/// then: a caller may use its results only after `finish` has returned.
+/// pass unchanged. Memory does not grow with the output. `finish` throws for a truncated stream, whose beginning has
+/// been handed on by then: a caller may use its results only after `finish` has returned.
 package final class Gunzip {
   /// The largest output of one report: 1 GiB.
   package static let usualLimit = 1 << 30
@@ -49,9 +47,9 @@ package final class Gunzip {
   /// To be called after the last byte. Throws when more should have come.
   package func finish(to body: (UnsafeRawBufferPointer) throws -> Void) throws {
     for index in layers.indices {
-      // A text of a single byte is still waited with: it may have been the beginning of the magic.
+      // A text of one byte is still in its layer, as it may have been the beginning of the magic.
       if let first = layers[index].release() {
-        try unsafe [first].withUnsafeBytes { try unsafe hand($0, after: index, to: body) }
+        try unsafe [first].withUnsafeBytes { try unsafe push($0, through: index + 1, to: body) }
       }
       guard layers[index].isComplete else { throw GunzipError.cut }
     }
@@ -74,13 +72,7 @@ package final class Gunzip {
       guard produced <= limit else { throw GunzipError.tooLong(limit: limit) }
       return try unsafe body(bytes)
     }
-    try unsafe layers[index].push(bytes) { try unsafe hand($0, after: index, to: body) }
-  }
-
-  private func hand(
-    _ bytes: UnsafeRawBufferPointer, after index: Int, to body: (UnsafeRawBufferPointer) throws -> Void
-  ) throws {
-    try unsafe push(bytes, through: index + 1, to: body)
+    try unsafe layers[index].push(bytes) { try unsafe push($0, through: index + 1, to: body) }
   }
 }
 
@@ -103,7 +95,7 @@ extension Gunzip {
       }
     }
 
-    /// The byte that was held back to see what follows, when nothing follows.
+    /// The byte that waits for the next one, after which nothing came.
     func release() -> UInt8? {
       guard case .undecided(let first?) = mode else { return nil }
       mode = .plain
@@ -154,7 +146,7 @@ extension Gunzip {
     unsafe stream.pointee.avail_in = UInt32(bytes.count)
     while true {
       if isAtEnd {
-        // Tapes and some servers fill up with zeros.
+        // Some writers fill the end up with zeros.
         while unsafe stream.pointee.avail_in > 0 && stream.pointee.next_in.pointee == 0 { skipByte() }
         guard unsafe stream.pointee.avail_in > 0 else { return }
         guard unsafe inflateReset(stream) == Z_OK else { throw GunzipError.damaged }

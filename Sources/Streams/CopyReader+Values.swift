@@ -20,8 +20,8 @@ extension PostgresRow: RowFields {
 
   public func id(_ column: Int) throws(PostgresError) -> Identifier { Identifier(try text(column)) }
 
-  public func optionalId(_ column: Int) throws(PostgresError) -> Identifier? {
-    try optionalText(column).map { Identifier($0) }
+  public func optionalId(_ key: some PostgresColumnKey) throws(PostgresError) -> Identifier? {
+    try optionalText(key).map { Identifier($0) }
   }
 
   public func word<Word>(_ column: Int, of vocabulary: Vocabulary<Word>) throws(PostgresError) -> Word? {
@@ -29,8 +29,12 @@ extension PostgresRow: RowFields {
     return spelling.withUTF8 { vocabulary.word(BorrowedText(UnsafeRawBufferPointer($0))) }
   }
 
-  public func optionalInstant(_ column: Int) throws(PostgresError) -> Instant? {
-    try optionalTimestamp(column).map { Instant(microseconds: $0) }
+  public func instant(_ key: some PostgresColumnKey) throws(PostgresError) -> Instant {
+    Instant(microseconds: try timestamp(key))
+  }
+
+  public func optionalInstant(_ key: some PostgresColumnKey) throws(PostgresError) -> Instant? {
+    try optionalTimestamp(key).map { Instant(microseconds: $0) }
   }
 }
 

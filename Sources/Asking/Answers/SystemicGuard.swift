@@ -3,6 +3,7 @@ import Postgres
 import Reconciliation
 import Run
 import Settings
+import Streams
 
 /// Decides whether refusals accuse customers, or are too many of one kind to be theirs. One query counts the persons
 /// with first answers by app, separately for receipts and look-ups.
@@ -92,10 +93,9 @@ package struct SystemicGuard: Sendable {
         .textArray(aliases.map(\.0.text)), .textArray(aliases.map(\.1.text)),
       ])
     {
-      func instant(_ column: Int) throws(PostgresError) -> Instant { Instant(microseconds: try row.timestamp(column)) }
       let group = Group(
-        app: try row.text(0), kind: CheckSubject.Kind(rawValue: try row.text(1)) ?? .receipt, since: try instant(2))
-      let span = try instant(5)...instant(6)
+        app: try row.text(0), kind: CheckSubject.Kind(rawValue: try row.text(1)) ?? .receipt, since: try row.instant(2))
+      let span = try row.instant(5)...row.instant(6)
       let persons = Int(try row.int64(9))
       if try row.bool(8) {
         spans[group, default: [:]][span, default: FirstAnswers()].persons = persons
@@ -103,7 +103,7 @@ package struct SystemicGuard: Sendable {
         spans[group, default: [:]][span, default: FirstAnswers()].refusals[refusal] = persons
       }
       groups[group] = Pending(
-        refusals: PendingRefusals(since: group.since, asked: try instant(3), spans: []), isDue: try row.bool(4))
+        refusals: PendingRefusals(since: group.since, asked: try row.instant(3), spans: []), isDue: try row.bool(4))
     }
     for (group, found) in spans {
       groups[group]?.refusals.spans = found.sorted {

@@ -60,9 +60,8 @@ package struct CheckRow: Sendable {
     """
 
   init(_ row: PostgresRow) throws(PostgresError) {
-    subject = try CheckSubject(row)
-    history = CheckHistory(
-      dated: Instant(microseconds: try row.timestamp(2)), knownSince: Instant(microseconds: try row.timestamp(3)))
+    subject = try CheckSubject(of: row)
+    history = CheckHistory(dated: try row.instant(2), knownSince: try row.instant(3))
     history.isUrgent = try row.bool(4)
     history.isWanted = try row.bool(5)
     history.outcome = CheckOutcome(rawValue: try row.text(6)) ?? .pending
@@ -86,22 +85,11 @@ package struct CheckRow: Sendable {
       storedRefusal = StoredRefusal(
         refusal: refusal, outcome: outcome, reason: try row.optionalText(21).flatMap(PaymentReason.init))
     }
-    if let from = try row.optionalInstant(22) {
-      due = Dueness(
-        from: from, until: try row.optionalInstant(23),
-        rank: Dueness.Rank(rawValue: Int16(clamping: try row.int32(24))) ?? .open)
-    }
+    due = try Dueness(row, from: 22)
     bundleId = try row.optionalText(25)
     missingSince = try row.optionalInstant(26)
     signedTransactionId = try row.optionalText(27)
     orderId = try row.optionalId(28)
     history.accusedSince = try row.optionalInstant(29)
-  }
-}
-
-extension CheckSubject {
-  /// Reads the first two columns of a row.
-  init(_ row: PostgresRow) throws(PostgresError) {
-    self.init(kind: Kind(rawValue: try row.text(0)) ?? .receipt, id: try row.id(1))
   }
 }

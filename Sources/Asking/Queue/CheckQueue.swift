@@ -6,6 +6,7 @@ import Reconciliation
 import Run
 import SalesStore
 import Settings
+import Streams
 import Synchronization
 
 /// The checks in `night_audit.receipt_checks`, a queue shared by all workers of a database. Workers lease due checks in
@@ -344,7 +345,7 @@ package struct CheckQueue: Sendable {
       else { continue }
       reported[try row.text(0)] = ReportedTransaction(
         environment: environment, bundleId: try row.optionalText(2), channel: channel,
-        at: min(Instant(microseconds: try row.timestamp(4)), asOf))
+        at: min(try row.instant(4), asOf))
     }
     return reported
   }

@@ -64,7 +64,7 @@ extension CheckTable {
         SELECT FROM accused a WHERE a.subject_kind = c.subject_kind AND a.subject_id = c.subject_id)
       """)
     return try rows.reduce(into: [:]) { changes, row in
-      changes.updateValue(try row.optionalInstant(2), forKey: try CheckSubject(row))
+      changes.updateValue(try row.optionalInstant(2), forKey: try CheckSubject(of: row))
     }
   }
 }

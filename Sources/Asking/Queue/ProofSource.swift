@@ -55,7 +55,7 @@ package struct ProofSource: Sendable {
       try await take(
         try rows.compactMap { row throws(PostgresError) -> CheckRow? in
           guard try row.areTexts(0, 1) else { return nil }
-          var history = CheckHistory(dated: Instant(microseconds: try row.timestamp(2)), knownSince: asOf)
+          var history = CheckHistory(dated: try row.instant(2), knownSince: asOf)
           history.isUrgent = try row.bool(3)
           var check = CheckRow(subject: CheckSubject(kind: .receipt, id: try row.id(0)), history: history)
           check.orderId = try row.optionalId(1)
@@ -93,7 +93,7 @@ package struct ProofSource: Sendable {
           }
           let candidate = PendingLookups.Candidate(
             orderId: id, bundleId: bundleId, transactionId: transactionId,
-            dated: Instant(microseconds: try row.timestamp(3)), isUrgent: try row.bool(4))
+            dated: try row.instant(3), isUrgent: try row.bool(4))
           return (id, candidate)
         })
     }

@@ -81,7 +81,7 @@ package enum QueueRebuild {
     return try rows.reduce(into: [:]) { answers, row in
       guard let outcome = CheckOutcome(rawValue: try row.text(2)) else { return }
       let reason = try row.optionalText(3).flatMap(PaymentReason.init)
-      answers.updateValue((outcome, reason), forKey: try CheckSubject(row))
+      answers.updateValue((outcome, reason), forKey: try CheckSubject(of: row))
     }
   }
 
@@ -111,7 +111,7 @@ package enum QueueRebuild {
           THEN (c.answered_at < \(InterNightState.released("answers"))) IS NOT TRUE ELSE c.answered_at > a.as_of END
       ORDER BY c.subject_kind, c.subject_id
       """)
-    return try rows.map { try CheckSubject($0) }
+    return try rows.map { try CheckSubject(of: $0) }
   }
 
   private static func proofsWithWrongCount(_ connection: borrowing BlockingConnection) throws -> Set<CheckSubject> {
@@ -122,7 +122,7 @@ package enum QueueRebuild {
         USING (subject_kind, subject_id)
       WHERE (c.brought_count > 0) <> (l.subject_id IS NOT NULL)
       """)
-    return Set(try rows.map { try CheckSubject($0) })
+    return Set(try rows.map { try CheckSubject(of: $0) })
   }
 
   private static func count(_ subjects: [CheckSubject], on connection: borrowing BlockingConnection) throws {

@@ -1,5 +1,6 @@
+import Postgres
 import Reconciliation
-import Run
+import Streams
 
 /// The subject of a question to Apple.
 package struct CheckSubject: Hashable, Sendable {
@@ -13,6 +14,11 @@ package struct CheckSubject: Hashable, Sendable {
   package var id: Identifier
 
   package init(kind: Kind, id: Identifier) { (self.kind, self.id) = (kind, id) }
+
+  /// Reads the first two columns of a row.
+  package init(of row: PostgresRow) throws(PostgresError) {
+    self.init(kind: Kind(rawValue: try row.text(0)) ?? .receipt, id: try row.id(1))
+  }
 }
 
 extension CheckSubject {
@@ -33,5 +39,14 @@ extension CheckSubject {
     let parts = id.bytes.split(separator: UInt8(ascii: "/"), maxSplits: 1, omittingEmptySubsequences: false)
       .map { String(decoding: $0, as: UTF8.self) }
     return (parts[0], parts.count > 1 ? parts[1] : "")
+  }
+}
+
+extension Dueness {
+  /// Reads `due_from`, `due_until` and `due_rank`, which follow each other; nil if the check is never due.
+  package init?(_ row: PostgresRow, from column: Int) throws(PostgresError) {
+    guard let from = try row.optionalInstant(column) else { return nil }
+    let rank = Rank(rawValue: Int16(clamping: try row.int32(column + 2))) ?? .open
+    self.init(from: from, until: try row.optionalInstant(column + 1), rank: rank)
   }
 }

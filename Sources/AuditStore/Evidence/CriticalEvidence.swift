@@ -58,16 +58,11 @@ package enum CriticalEvidence {
       var state = ProofState()
       state.outcome = CheckOutcome(rawValue: try row.text(3)) ?? .pending
       state.reason = try row.optionalText(4).flatMap(PaymentReason.init)
-      if let from = try row.optionalInstant(5) {
-        let rank = Dueness.Rank(rawValue: Int16(clamping: try row.int32(7))) ?? .open
-        state.due = Dueness(from: from, until: try row.optionalInstant(6), rank: rank)
-      }
+      state.due = try Dueness(row, from: 5)
       state.unansweredSince = try row.optionalInstant(8)
       found.append(
         Proof(
-          subject: CheckSubject(
-            kind: CheckSubject.Kind(rawValue: try row.text(0)) ?? .receipt, id: Identifier(try row.text(1))),
-          receivedAt: Instant(microseconds: try row.timestamp(2)), state: state, isAskable: try row.bool(9)))
+          subject: try CheckSubject(of: row), receivedAt: try row.instant(2), state: state, isAskable: try row.bool(9)))
     }
     return found
   }

@@ -1,6 +1,7 @@
 import Postgres
 import Reconciliation
 import Run
+import Streams
 
 /// The period of each refund: that of the night that reported it first.
 /// A night reports the refunds of its own day, and the refunds of an earlier day that Apple stated after the night of
@@ -48,9 +49,7 @@ package struct ReportedRefunds {
       let (start, end) = (try row.timestamp(0), try row.timestamp(1))
       guard start < end else { continue }
       nights.append(
-        Night(
-          span: Instant(microseconds: start)..<Instant(microseconds: end),
-          asOf: Instant(microseconds: try row.timestamp(2))))
+        Night(span: Instant(microseconds: start)..<Instant(microseconds: end), asOf: try row.instant(2)))
     }
     self.init(period.start..<period.end, nights: nights, isNight: isNight)
   }
@@ -79,7 +78,7 @@ package struct ReportedRefunds {
           .intArray(ids.map { Int64($0.place) }), .textArray(ids.map(\.id.text)),
           .timestampArray(ids.map { refunds[$0.place].date.microseconds }),
         ])
-      for row in rows { stated[Int(try row.int64(0))] = Instant(microseconds: try row.timestamp(1)) }
+      for row in rows { stated[Int(try row.int64(0))] = try row.instant(1) }
     }
     return refunds.enumerated().map { isReported(date: $1.date, stated: stated[$0]) }
   }

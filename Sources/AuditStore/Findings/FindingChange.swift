@@ -49,7 +49,7 @@ package struct FindingChange: Hashable, Sendable {
       ids += try connection.execute(
         "SELECT f.finding_id FROM \(effectiveChanges(of: column))",
         [.textArray(changes.map(\.findingId)), .textArray(changes.map(\.decision.value))]
-      ).map { row throws(PostgresError) in try row.text(0) }
+      ).texts()
     }
     return ids
   }
@@ -77,7 +77,7 @@ package struct FindingChange: Hashable, Sendable {
           .textArray(changes.map(\.findingId)), .textArray(changes.map(\.decision.value)), .timestamp(now.microseconds),
           .text(actor), .text(changeId), .text(undone),
         ]
-      ).map { row throws(PostgresError) in try row.text(0) }
+      ).texts()
     }
     return ids
   }

@@ -4,6 +4,7 @@ import Reconciliation
 import Reporting
 import Run
 import Settings
+import Streams
 
 /// Reads stored findings and records decisions of people. Never changes facts.
 package struct FindingsEditor: Sendable {
@@ -40,7 +41,7 @@ package struct FindingsEditor: Sendable {
           AND NOT EXISTS (SELECT 1 FROM night_audit.run_events u WHERE u.undoes = c.change_id)
         GROUP BY c.change_id ORDER BY max(c.recorded_at) DESC LIMIT 2
         """, [.text(changeId.map { $0.lowercased() })])
-      let found = try rows.map { row throws(PostgresError) in try row.text(0) }
+      let found = try rows.texts()
       guard let change = found.first else { throw FindingsError.noChange(changeId) }
       if let changeId, found.count > 1 { throw FindingsError.ambiguous([changeId]) }
       let parameters: [PostgresValue] = [.text(change)]
@@ -128,7 +129,7 @@ package struct FindingsEditor: Sendable {
       guard let place = places[try row.text(0)] else { continue }
       findings[place].history.append(
         StoredFinding.Event(
-          at: Instant(microseconds: try row.timestamp(1)), event: try row.text(2), actor: try row.optionalText(3),
+          at: try row.instant(1), event: try row.text(2), actor: try row.optionalText(3),
           detail: try row.optionalText(4)))
     }
   }
@@ -145,7 +146,7 @@ package struct FindingsEditor: Sendable {
         let (condition, parameters) = filter.condition(asOf: now)
         ids = try connection.execute(
           "SELECT f.finding_id FROM night_audit.findings f WHERE \(condition) ORDER BY f.finding_id", parameters
-        ).map { row throws(PostgresError) in try row.text(0) }
+        ).texts()
       }
       let changes = ids.flatMap { id in decisions.map { FindingChange(findingId: id, decision: $0) } }
       let changeId = UUID().uuidString.lowercased()

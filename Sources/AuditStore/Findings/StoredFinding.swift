@@ -1,6 +1,7 @@
 import Postgres
 import Reconciliation
 import Reporting
+import Streams
 
 /// A finding as nights and people left it.
 package struct StoredFinding: Sendable {
@@ -41,12 +42,6 @@ package struct StoredFinding: Sendable {
     guard let kind = FindingKind(rawValue: try row.text("kind")),
       let subjectKind = Subject.Kind(rawValue: try row.text("subject_kind"))
     else { return nil }
-    func id(_ column: String) throws(PostgresError) -> Identifier? {
-      try row.optionalText(column).map { Identifier($0) }
-    }
-    func instant(_ column: String) throws(PostgresError) -> Instant? {
-      try row.optionalTimestamp(column).map { Instant(microseconds: $0) }
-    }
     let currency = try row.optionalText("currency").flatMap { Currency(code: $0) }
     func money(_ column: String) throws(PostgresError) -> Money? {
       guard let currency, let amount = try row.optionalNumeric(column),
@@ -57,21 +52,24 @@ package struct StoredFinding: Sendable {
     let subject = Subject(subjectKind, Identifier(try row.text("subject")))
     var finding = Finding(kind: kind, subject: subject, reason: Reason(try row.text("reason")))
     finding.severity = Severity(rawValue: try row.text("severity")) ?? finding.severity
-    (finding.orderId, finding.userId, finding.productId) = (try id("order_id"), try id("user_id"), try id("product_id"))
-    (finding.bundleId, finding.transactionId) = (try row.optionalText("bundle_id"), try id("transaction_id"))
-    (finding.receiptId, finding.deliveryId) = (try id("receipt_id"), try id("delivery_id"))
+    (finding.orderId, finding.userId) = (try row.optionalId("order_id"), try row.optionalId("user_id"))
+    (finding.productId, finding.bundleId) = (try row.optionalId("product_id"), try row.optionalText("bundle_id"))
+    finding.transactionId = try row.optionalId("transaction_id")
+    (finding.receiptId, finding.deliveryId) = (try row.optionalId("receipt_id"), try row.optionalId("delivery_id"))
     finding.environment = try row.optionalText("environment").flatMap { AppleEnvironment(rawValue: $0) }
     (finding.amount, finding.atStake) = (try money("amount"), try money("at_stake"))
-    (finding.paidAt, finding.deliveredAt) = (try instant("paid_at"), try instant("delivered_at"))
-    (finding.occurredAt, finding.isAmountAtRiskUnknown) = (try instant("occurred_at"), try row.bool("at_stake_unknown"))
+    finding.paidAt = try row.optionalInstant("paid_at")
+    finding.deliveredAt = try row.optionalInstant("delivered_at")
+    finding.occurredAt = try row.optionalInstant("occurred_at")
+    finding.isAmountAtRiskUnknown = try row.bool("at_stake_unknown")
     finding.action = FindingAction(rawValue: try row.text("action")) ?? .look
-    finding.subscriptionExpiresDate = try instant("subscription_expires_at")
+    finding.subscriptionExpiresDate = try row.optionalInstant("subscription_expires_at")
     reported = ReportedFinding(
-      finding, firstSeen: Instant(microseconds: try row.timestamp("first_seen")), status: try row.text("status"),
+      finding, firstSeen: try row.instant("first_seen"), status: try row.text("status"),
       owner: try row.optionalText("owner"), remark: try row.optionalText("remark"), due: try row.optionalText("due"))
     reported.findingId = try row.text("finding_id")
-    lastSeen = Instant(microseconds: try row.timestamp("last_seen"))
-    closedAt = try instant("closed_at")
+    lastSeen = try row.instant("last_seen")
+    closedAt = try row.optionalInstant("closed_at")
   }
 }
 

@@ -54,7 +54,7 @@ package struct StoredSignOff: Hashable, Sendable {
     let runs = try connection.execute(
       "SELECT DISTINCT e.run_id::text FROM night_audit.run_events e WHERE e.change_id = $1::uuid AND \(currentSignOffCondition)",
       [.text(changeId)]
-    ).map { row throws(PostgresError) in try row.text(0) }
+    ).texts()
     if !isDryRun {
       try connection.execute(
         """

@@ -1,6 +1,7 @@
 import Postgres
 import Reconciliation
 import Run
+import Streams
 
 /// The night that a report is compared with: the last complete one, otherwise the last with a report. A night older
 /// than the newest known one has saved nothing to compare with, nor has one whose re-run was forgotten.
@@ -25,7 +26,7 @@ package struct BaseNight: Hashable, Sendable {
       ORDER BY greatest(as_of, $3), complete DESC, period_until DESC, as_of DESC, started_at DESC LIMIT 1
       """, [.timestamp(asOf.microseconds), .text(period.since), .timestamp(latest.microseconds)])
     return try rows.first.map { row throws(PostgresError) in
-      BaseNight(runId: try row.text(0), asOf: Instant(microseconds: try row.timestamp(1)), isComplete: try row.bool(2))
+      BaseNight(runId: try row.text(0), asOf: try row.instant(1), isComplete: try row.bool(2))
     }
   }
 }

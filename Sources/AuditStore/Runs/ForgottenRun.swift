@@ -116,7 +116,7 @@ package enum ForgottenRun {
       WHERE b.run_id = $1::uuid AND r.is_nightly AND r.complete IS NOT NULL
         AND \(PublishedReport.isGone("r", from: "directory"))
       """, run
-    ).map { row throws(PostgresError) in try row.text(0) }
+    ).texts()
     return Summary(
       reopened: reopened.count, removed: removed.count, closedAgain: closedAgain.count, directory: directory,
       uncovered: uncovered)

@@ -157,7 +157,7 @@ package struct InterNightState {
       FROM night_audit.dispatches d WHERE \(isUnrecorded)
       ORDER BY 1
       """
-    ).map { row throws(PostgresError) in try row.text(0) }
+    ).texts()
   }
 
   /// One sentence for each changed sweep. `mend` cannot restore its gaps, because only their digest was recorded.
@@ -171,7 +171,7 @@ package struct InterNightState {
       WHERE n.subject_kind = 'sweep' AND n.progress <> night_audit.progress_digest(n.subject_kind, n.subject_id)
       ORDER BY 1
       """
-    ).map { row throws(PostgresError) in try row.text(0) }
+    ).texts()
   }
 
   /// Resets these cursors and deliveries, so that unread history is read and unsent reports are sent.

@@ -18,7 +18,7 @@ package struct KnownRuns: Hashable, Sendable {
       SELECT jsonb_array_elements_text(content::jsonb -> 'runs') FROM night_audit.trail
       WHERE content LIKE '%"kind": "adopted"%' AND content::jsonb ->> 'kind' = 'adopted'
       """)
-    return KnownRuns(Set(try rows.map { row throws(PostgresError) in try row.text(0) }))
+    return KnownRuns(Set(try rows.texts()))
   }
 
   /// Takes over the folders of runs of another database, and records that in the trail.

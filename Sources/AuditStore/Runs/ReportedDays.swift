@@ -93,7 +93,7 @@ package struct ReportedDays {
       WHERE n.is_nightly AND n.complete IS NOT NULL AND n.period_until < $2::text::date AND n.as_of < $3
         AND d.day >= $1::text::date AND d.time_zone <> $4
       """, [.text(first), .text(night), .timestamp(asOf.microseconds), .text(timeZone)])
-    return Set(try rows.map { row throws(PostgresError) in try row.text(0) })
+    return Set(try rows.texts())
   }
 
   /// Saves the totals of a night's own day and of each day that it adjusts.

@@ -1,5 +1,6 @@
 import Postgres
 import Reconciliation
+import Streams
 
 /// The recorded state of a run's folder. A run is committed as `publishing` with its report's digest, and becomes
 /// `published` once the folder is in place. After a kill in between, the next run finds out which.
@@ -21,7 +22,7 @@ package struct RunPublication: Sendable {
       """)
     return try rows.map { row throws(PostgresError) in
       RunPublication(
-        runId: try row.text(0), asOf: Instant(microseconds: try row.timestamp(1)), directory: try row.text(2),
+        runId: try row.text(0), asOf: try row.instant(1), directory: try row.text(2),
         night: try row.optionalText(3), content: try row.text(4), host: try row.text(5))
     }
   }

@@ -2,6 +2,7 @@ import Foundation
 import Postgres
 import Reconciliation
 import Run
+import Streams
 
 /// Business days since the last night that no report of all orders covers, so that their refunds are in no file.
 package enum UncoveredDays {
@@ -22,7 +23,7 @@ package enum UncoveredDays {
       let (since, until, zone) = (try row.text(0), try row.text(1), TimeZone(identifier: try row.text(2)))
       guard let zone, let covered = try? Period(since: since, until: until, in: zone) else { continue }
       // A manual report may be made before its period ends.
-      let end = min(covered.end, Instant(microseconds: try row.timestamp(4)))
+      let end = min(covered.end, try row.instant(4))
       if covered.start < end { reports.append((covered.start..<end, try row.bool(3))) }
     }
     // A day that has not ended cannot have a report.

@@ -18,7 +18,7 @@ package struct SchemaIndex: Hashable, Sendable {
       SELECT c.relname::text FROM pg_class c JOIN pg_index i ON i.indexrelid = c.oid
       WHERE c.relnamespace = 'night_audit'::regnamespace AND i.indisvalid
       """)
-    let present = Set(try rows.map { row throws(PostgresError) in try row.text(0) })
+    let present = Set(try rows.texts())
     return all.filter { !present.contains($0.name) }
   }
 }

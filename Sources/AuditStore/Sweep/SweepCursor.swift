@@ -8,11 +8,6 @@ package struct SweepCursor: Hashable, Sendable {
     package var end: Instant
   }
 
-  package struct Gap: Hashable, Sendable {
-    package var start: Instant
-    package var end: Instant
-  }
-
   package enum Step: Hashable, Sendable {
     case ask
     /// No answer: retry later, or give up.
@@ -31,7 +26,7 @@ package struct SweepCursor: Hashable, Sendable {
   package var shortfall: SweepShortfall?
   package var window: Window?
   package var slices: [SweepSlice] = []
-  package private(set) var gaps: [Gap] = []
+  package private(set) var gaps: [Window] = []
 
   package init(type: SweptType) { self.type = type }
 
@@ -109,7 +104,7 @@ package struct SweepCursor: Hashable, Sendable {
 
   private mutating func noteGap(from start: Instant, until end: Instant) {
     let start = max(start, sweptUntil ?? start)
-    if start < end { gaps.append(Gap(start: start, end: end)) }
+    if start < end { gaps.append(Window(start: start, end: end)) }
   }
 
   /// Drops the window, so that the next run starts at the cursor again.

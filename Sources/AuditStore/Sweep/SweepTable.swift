@@ -38,8 +38,7 @@ package struct SweepTable: Sendable {
       guard let type = SweptType(rawValue: try row.text(0)) else { continue }
       known[type]?.slices.append(
         SweepSlice(
-          start: Instant(microseconds: try row.timestamp(1)), end: Instant(microseconds: try row.timestamp(2)),
-          paginationToken: try row.optionalText(3)))
+          start: try row.instant(1), end: try row.instant(2), paginationToken: try row.optionalText(3)))
     }
     return SweptType.allCases.map { known[$0] ?? SweepCursor(type: $0) }
   }

@@ -2,6 +2,7 @@ import Foundation
 import Postgres
 import Reconciliation
 import Reporting
+import Streams
 
 /// The rows that runs leave for later nights: findings met, earlier dispositions, totals, owed reports. They decide
 /// which changes a report lists. Each run's entry in the trail has digests of them.
@@ -53,8 +54,7 @@ package struct NightsTrail {
     var nights: [(place: Int, night: Night)] = []
     for row in rows {
       var night = Night(
-        run: try row.text(0), asOf: Instant(microseconds: try row.timestamp(1)), isNightly: try row.bool(2),
-        isForgotten: try row.bool(3))
+        run: try row.text(0), asOf: try row.instant(1), isNightly: try row.bool(2), isForgotten: try row.bool(3))
       night.found = try JSONDecoder().decode([String: String].self, from: Data(try row.text(4).utf8))
       let own = recorded[night.run]
       if let own {

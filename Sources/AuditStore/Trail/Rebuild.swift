@@ -1,5 +1,6 @@
 import Postgres
 import Reconciliation
+import Streams
 
 /// Derives `transactions` and `receipt_transactions` again from the evidence, and compares. Both tables exist for speed
 /// only: `transactions` is the fold, `receipt_transactions` has the transactions of each proof.
@@ -92,7 +93,7 @@ package struct Rebuild {
       for row in rows {
         count += 1
         let fact = try EvidenceTable.fact(row, from: EvidenceTable.firstOfFact - 1)
-        let asOf = Instant(microseconds: try row.timestamp("as_of"))
+        let asOf = try row.instant("as_of")
         if let last = facts.last, last.transactionId != fact.transactionId || last.environment != fact.environment {
           fold()
         }
@@ -163,7 +164,7 @@ package struct Rebuild {
       SELECT attname::text FROM pg_attribute
       WHERE attrelid = 'night_audit.transactions'::regclass AND attnum > 0 AND NOT attisdropped ORDER BY attnum
       """)
-    return try rows.map { row throws(PostgresError) in try row.text(0) }
+    return try rows.texts()
   }
 
   private static func mend(_ connection: borrowing BlockingConnection) throws(PostgresError) {

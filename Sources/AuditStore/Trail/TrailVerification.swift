@@ -190,7 +190,7 @@ package struct TrailVerification: Sendable {
       SELECT quote_ident(attname) FROM pg_attribute WHERE attrelid = ('night_audit.' || $1)::regclass AND attnum > 0
         AND NOT attisdropped AND attname NOT LIKE 'heartbeat%' AND quote_ident(attname) <> ALL ($2)
       """, [.text(table), .textArray(names.map { $0 })]
-    ).map { row throws(PostgresError) in try row.text(0) }
+    ).texts()
     let image = "sha256(record_send(ROW(\(columns))))"
     if later.isEmpty { return image }
     return "CASE WHEN num_nonnulls(\(later.joined(separator: ", "))) = 0 THEN \(image) ELSE '' END"
@@ -230,8 +230,7 @@ package struct TrailVerification: Sendable {
     for entry in entries where entry.content.row != nil {
       if let run = entry.content.run { newest[run] = entry }
     }
-    let runs = try connection.execute("SELECT run_id::text FROM night_audit.runs ORDER BY started_at, run_id")
-      .map { row throws(PostgresError) in try row.text(0) }
+    let runs = try connection.execute("SELECT run_id::text FROM night_audit.runs ORDER BY started_at, run_id").texts()
     if let run = runs.first(where: { newest[$0] == nil }) {
       return Check("runs", problem: "run \(run) is in no entry; night-audit did not record it")
     }

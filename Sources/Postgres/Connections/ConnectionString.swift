@@ -20,17 +20,7 @@ struct ConnectionString {
   }
 
   func redacted(_ message: String) -> String {
-    var message = message
-    for secret in secrets {
-      var result = ""
-      var rest = message[...]
-      while let range = rest.firstRange(of: secret) {
-        result += rest[..<range.lowerBound] + "…"
-        rest = rest[range.upperBound...]
-      }
-      message = result + rest
-    }
-    return message
+    secrets.reduce(message) { message, secret in message.replacing(secret, with: "…") }
   }
 
   private static func address(of text: String) -> Substring? {

@@ -18,9 +18,7 @@ final class Interruption: Sendable {
   func cancel() {
     state.withLock { state in
       state.cancelledAt = state.cancelledAt ?? .now
-      for canceller in state.cancellers {
-        if let running = canceller.runningStatement { canceller.cancel(running) }
-      }
+      for canceller in state.cancellers { canceller.cancelRunningStatement() }
     }
   }
 }

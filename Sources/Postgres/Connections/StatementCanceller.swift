@@ -43,11 +43,9 @@ final class StatementCanceller: Sendable {
     return inProgress?.wait(timeout: .now() + Self.waitLimit) != .timedOut
   }
 
-  var runningStatement: UInt64? { state.withLock { $0.running } }
-  func cancel(_ statement: UInt64) { queue.async { self.pursue(statement, pauseMilliseconds: 20) } }
-
   func cancelRunningStatement() {
-    if let running = runningStatement { cancel(running) }
+    guard let running = state.withLock({ $0.running }) else { return }
+    queue.async { self.pursue(running, pauseMilliseconds: 20) }
   }
 
   private func pursue(_ statement: UInt64, pauseMilliseconds: Int) {

@@ -214,9 +214,7 @@ public struct CopyReader: ~Copyable {
   }
 
   private mutating func cutOff(_ column: Int) -> PostgresError {
-    var error = malformed("a row is cut off")
-    error.column = columns[column].name
-    return error
+    PostgresError(.unexpectedData, "a row is cut off", column: columns[column].name, statement: sql)
   }
 
   private func malformed(_ what: String) -> PostgresError { PostgresError(.unexpectedData, what, statement: sql) }

@@ -123,9 +123,7 @@ public struct CopyWriter: ~Copyable {
   }
 
   private func refusal(_ column: PostgresColumn, _ message: String) -> PostgresError {
-    var error = PostgresError(.usage, message, statement: sql)
-    error.column = column.name
-    return error
+    PostgresError(.usage, message, column: column.name, statement: sql)
   }
 }
 

@@ -29,8 +29,8 @@ public struct PostgresError: Error, Hashable, Sendable {
   /// The configuration key of the database.
   public var place: String?
 
-  public init(_ kind: Kind, _ message: String, statement: String? = nil) {
-    (self.kind, self.message) = (kind, message)
+  public init(_ kind: Kind, _ message: String, column: String? = nil, statement: String? = nil) {
+    (self.kind, self.message, self.column) = (kind, message, column)
     self.statement = statement.map(maskedStatement)
   }
 

@@ -99,9 +99,7 @@ public struct PostgresNumeric: Hashable, Sendable {
     }
     let number = wireForm
     func digits(_ position: Int) -> String {
-      guard number.groups.indices.contains(position) else { return "0000" }
-      let digits = String(number.groups[position])
-      return String(repeating: "0", count: 4 - digits.count) + digits
+      number.groups.indices.contains(position) ? padded(number.groups[position], 4) : "0000"
     }
     var integer = ""
     for position in 0..<max(0, number.weight + 1) { integer += digits(position) }

@@ -40,26 +40,21 @@ public enum PostgresLiteral {
     }
     let date = "\(padded(year, 4))-\(padded(month, 2))-\(padded(day, 2))"
     let time = "\(padded(hour, 2)):\(padded(minute, 2)):\(padded(second, 2))"
-    return "TIMESTAMPTZ '\(date) \(time).\(padded(Int32(fraction), 6))+00'"
+    return "TIMESTAMPTZ '\(date) \(time).\(padded(fraction, 6))+00'"
   }
 }
 
-private func enclosed(_ text: String, in quote: Character, what: String) throws(PostgresError) -> String {
+private func enclosed(_ text: String, in quote: Unicode.Scalar, what: String) throws(PostgresError) -> String {
   if text.utf8.contains(0) { throw .nul(in: what) }
   return "\(quote)\(doubling(quote, in: text))\(quote)"
 }
 
 // Scalars, because a quote with a combining mark is another `Character` than the quote.
-private func doubling(_ quote: Character, in text: String) -> String {
-  var result = String.UnicodeScalarView()
-  for scalar in text.unicodeScalars {
-    result.append(scalar)
-    if quote.unicodeScalars.first == scalar { result.append(scalar) }
-  }
-  return String(result)
+private func doubling(_ quote: Unicode.Scalar, in text: String) -> String {
+  String(text.unicodeScalars.replacing([quote], with: [quote, quote]))
 }
 
-private func padded(_ number: Int32, _ width: Int) -> String {
+func padded(_ number: some BinaryInteger, _ width: Int) -> String {
   let digits = String(number)
   return String(repeating: "0", count: max(0, width - digits.count)) + digits
 }

@@ -105,14 +105,11 @@ public struct PostgresRow: Sendable {
 
 extension PostgresError {
   static func null(_ column: PostgresColumn) -> PostgresError {
-    var error = PostgresError(.unexpectedData, "the column is NULL")
-    error.column = column.name
-    return error
+    PostgresError(.unexpectedData, "the column is NULL", column: column.name)
   }
 
   static func mismatch(_ column: PostgresColumn, expected: String) -> PostgresError {
-    var error = PostgresError(.unexpectedData, "expected \(expected), not this value of type \(column.type.rawValue)")
-    error.column = column.name
-    return error
+    PostgresError(
+      .unexpectedData, "expected \(expected), not this value of type \(column.type.rawValue)", column: column.name)
   }
 }

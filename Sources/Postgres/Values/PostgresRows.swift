@@ -41,6 +41,11 @@ public struct PostgresRows: Sendable {
     return row
   }
 
+  /// The first column of all rows. Throws for a NULL.
+  public func texts() throws(PostgresError) -> [String] {
+    try map { row throws(PostgresError) in try row.text(0) }
+  }
+
   func field<R>(
     row: Int, column: Int, _ body: (UnsafeRawBufferPointer?) throws(PostgresError) -> R
   ) throws(PostgresError) -> R {

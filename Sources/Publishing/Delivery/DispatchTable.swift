@@ -38,7 +38,7 @@ package struct DispatchTable {
 
   package static func owedDirectories(_ session: PostgresSession) async throws(PostgresError) -> Set<String> {
     let rows = try await session.execute("SELECT DISTINCT directory FROM night_audit.dispatches WHERE state = 'owed'")
-    return Set(try rows.map { row throws(PostgresError) in try row.text(0) })
+    return Set(try rows.texts())
   }
 
   static func lastContent(_ owed: Owed, _ session: PostgresSession) async throws(PostgresError) -> String? {

@@ -84,13 +84,6 @@ package struct SalesRows: Sendable {
 
   /// - Parameter asOf: replaces an invalid creation date, so that the bad row is still reported.
   package func order(_ row: borrowing CopyReader, asOf: Instant) throws(PostgresError) -> OrderRow {
-    try Self.order(row, asOf: asOf, bundleIds: bundleIds, horizon: horizon)
-  }
-
-  /// As the method, for any app if `bundleIds` is nil. A verification after the horizon is ignored.
-  package static func order(
-    _ row: borrowing CopyReader, asOf: Instant, bundleIds: [String]? = nil, horizon: Horizon? = nil
-  ) throws(PostgresError) -> OrderRow {
     var order = Order.blank
     var (defects, bad) = try withUnsafePointer(to: row) { (row) throws(PostgresError) in
       var reader = CheckedRow(row, asOf: asOf, bundleIds: bundleIds)
@@ -105,7 +98,7 @@ package struct SalesRows: Sendable {
     let updated = try Self.timestamp(row, Self.updated)
     defects.note(updated.defect("updated_at", isRequired: true))
     if defects.text == nil, let updatedAt = updated.instant {
-      complete(&order, updatedAt: updatedAt, horizon)
+      Self.complete(&order, updatedAt: updatedAt, horizon)
       return .valid(order)
     }
     bad.defect = defects.text ?? ""
@@ -224,20 +217,13 @@ package struct SalesRows: Sendable {
 
   /// - Parameter asOf: replaces an invalid date, so that the bad row is still reported.
   package func delivery(_ row: borrowing CopyReader, asOf: Instant) throws(PostgresError) -> Delivery {
-    try Self.delivery(row, asOf: asOf, horizon: horizon)
-  }
-
-  /// As the method. A revocation after the horizon is ignored.
-  package static func delivery(
-    _ row: borrowing CopyReader, asOf: Instant, horizon: Horizon? = nil
-  ) throws(PostgresError) -> Delivery {
     var delivery = Delivery.blank
     (delivery.defect, delivery.isUndated) = try withUnsafePointer(to: row) { (row) throws(PostgresError) in
       var reader = CheckedRow(row, asOf: asOf, bundleIds: nil)
       try delivery.codeColumns(with: &reader)
       return (reader.defects.text, reader.isUndated)
     }
-    if let date = delivery.revokedAt, horizon?.hides(date) ?? false { delivery.revokedAt = nil }
+    if let date = delivery.revokedAt, hides(date) { delivery.revokedAt = nil }
     return delivery
   }
 
