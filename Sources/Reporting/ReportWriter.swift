@@ -1,10 +1,8 @@
 import Reconciliation
 import Spreadsheet
 
-/// Writes one report into its staging directory: rows as they arrive, then the summary.
-///
-/// The caller sorts rows. Memory grows with users and price points, not with orders. After an error the directory must
-/// not be published.
+/// Writes one report into its staging directory: rows as they arrive, then the summary. The caller sorts rows. Memory
+/// grows with users and price points, not with orders. After an error the directory must not be published.
 package struct ReportWriter: ~Copyable {
   private let options: ReportOptions
   private var dimensions: ReportDimensions
@@ -83,9 +81,8 @@ package struct ReportWriter: ~Copyable {
     try actions?.add(line)
   }
 
-  /// Adds a finding to workbook and page, in order of ``ReportedFinding/urgency(asOf:)``.
-  ///
-  /// Comes after the orders, because its row links to theirs.
+  /// Adds a finding to workbook and page, in order of ``ReportedFinding/urgency(asOf:)``. Comes after the orders,
+  /// because its row links to theirs.
   package mutating func writeToSheet(finding: ReportedFinding) throws(ReportError) {
     let line = FindingLine(finding, asOf: options.asOf, in: &dimensions, pseudonyms: options.pseudonyms)
     try book?.write(line)
@@ -163,7 +160,6 @@ package struct ReportWriter: ~Copyable {
   }
 
   /// Writes sums, summary and checksums, syncs everything, and returns the files sorted by name.
-  ///
   /// - Throws: ``ReportError/unbalanced(_:)`` before any file is finished if a control total does not balance.
   package consuming func finish(totals: Totals, summary: SummaryFacts) throws(ReportError) -> [ReportFile] {
     var summary = summary

@@ -107,7 +107,8 @@ package struct Settings: Sendable {
   /// True if nights post entries.
   package var hasJournal: Bool { !journalAccounts.isEmpty || formats.contains(.stripeImport) }
   package var appNames: [String: String] { Dictionary(apps.map { ($0.bundleId, $0.name) }) { first, _ in first } }
-  package var serverAPIApps: [String] { apps.filter { effectiveChannel(of: $0) == .serverApi }.map(\.bundleId) }
+  package var sweptApps: [App] { apps.filter { effectiveChannel(of: $0) == .serverApi } }
+  package var serverAPIApps: [String] { sweptApps.map(\.bundleId) }
 }
 
 extension SettingKey {

@@ -121,10 +121,7 @@ package struct ServerAPIChannel: AppleChannel {
       return check.result(.review, .accountGone, channel: .serverApi)
     }
     if answers.contains(where: { $0.meaning == .unknown }) { return unknown(check, policy: policy) }
-    let isClear = answers.allSatisfy { answer in
-      if case .genuine = answer.meaning { return true }
-      return false
-    }
+    let isClear = answers.allSatisfy { if case .genuine = $0.meaning { true } else { false } }
     guard isClear else { return check.result(.review, .appleError, channel: .serverApi) }
     var result = check.result(.verified, channel: .serverApi)
     result.answeredAt = answers.compactMap(\.statedAt).min()

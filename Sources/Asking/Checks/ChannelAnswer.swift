@@ -97,18 +97,15 @@ package struct ChannelAnswer: Hashable, Sendable {
 
   /// Why there is no complete answer; nil for an answer.
   var silence: Silence? {
-    if case .silent(let silence) = meaning { return silence }
-    return missing
+    if case .silent(let silence) = meaning { silence } else { missing }
   }
 
   var facts: [TransactionFact] {
-    if case .genuine(_, _, let facts) = meaning { return facts }
-    return []
+    if case .genuine(_, _, let facts) = meaning { facts } else { [] }
   }
 
   var isFault: Bool {
-    if case .fault = meaning { return true }
-    return false
+    if case .fault = meaning { true } else { false }
   }
 
   /// The credentials that Apple accepted; nil is the request itself. The secret counts for subscriptions only.

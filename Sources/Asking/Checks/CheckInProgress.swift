@@ -34,8 +34,7 @@ package struct CheckInProgress: Sendable {
   // MARK: - The proof
 
   package var genuine: GenuineProof? {
-    if case .genuine(let proof) = judgement { return proof }
-    return nil
+    if case .genuine(let proof) = judgement { proof } else { nil }
   }
 
   /// True if the last answer was about this payload. Apple judges payloads, whatever the order states.

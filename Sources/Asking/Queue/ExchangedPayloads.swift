@@ -3,9 +3,8 @@ import Reconciliation
 import Run
 import Settings
 
-/// Receipts of many customers show payloads that were checked as receipts of other customers.
-///
-/// The mapping of the shop's receipts is wrong. Answers about them would belong to other orders.
+/// Receipts of many customers show payloads that were checked as receipts of other customers. The mapping of the shop's
+/// receipts is wrong. Answers about them would belong to other orders.
 struct ExchangedPayloads: Error, CustomStringConvertible {
   var persons: Int
   var allPersons: Int

@@ -17,8 +17,6 @@ package struct SweepSummary: Sendable {
   /// True if a statement that does not verify, or a time that Apple no longer covers, was passed over.
   package var hasSkipped = false
 
-  package init() {}
-
   package var isShort: Bool { isUnfinished ?? false || isShortOfHistories ?? false || hasSkipped }
 
   mutating func note(_ trail: ServerAPITrail) {

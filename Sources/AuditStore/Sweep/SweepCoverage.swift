@@ -64,10 +64,6 @@ package struct SweepCoverage {
   private static let notSwept = "not swept"
 }
 
-extension Settings {
-  package var sweptApps: [App] { apps.filter { effectiveChannel(of: $0) == .serverApi } }
-}
-
 extension SweepTable {
   /// Skipped notifications and gaps that no report has mentioned, by type.
   func skippedNotifications(

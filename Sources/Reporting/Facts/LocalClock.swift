@@ -1,10 +1,8 @@
 import Foundation
 import Reconciliation
 
-/// Converts instants to the local time of a zone.
-///
-/// Zones change their offset on quarters of an hour, so one look-up serves a quarter; a million rows need a few
-/// hundred.
+/// Converts instants to the local time of a zone. Zones change their offset on quarters of an hour, so one look-up
+/// serves a quarter; a million rows need a few hundred.
 struct LocalClock {
   private let timeZone: TimeZone
   /// Offsets by the last digits of the quarter, in a memory that dates of any century cannot fill. 85 days.

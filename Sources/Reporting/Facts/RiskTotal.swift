@@ -55,8 +55,6 @@ package struct Ageing: Equatable, Sendable {
   private var byAge: [Bucket: RiskTotal] = [:]
   private var known: [Bucket: Int] = [:]
 
-  package init() {}
-
   /// Counts a finding; dates after the as-of count as age 0.
   package mutating func add(_ reported: ReportedFinding, asOf: Instant) {
     let finding = reported.finding
@@ -83,8 +81,6 @@ package struct RollForward: Equatable, Sendable {
   package var closed = MoneyByCurrency()
   /// Changes of amount in findings that stayed open.
   package var changed = MoneyByCurrency()
-
-  package init() {}
 
   /// The currencies of the movement, in alphabetical order.
   package func currencies(with closing: MoneyByCurrency) -> [Currency] {

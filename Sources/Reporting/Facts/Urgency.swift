@@ -1,9 +1,8 @@
 import Reconciliation
 
 extension ReportedFinding {
-  /// The sort key of lists for people: severity, currency, amount at risk, age, ID.
-  ///
-  /// The largest amount and the oldest transaction come first, unknown amounts last.
+  /// The sort key of lists for people: severity, currency, amount at risk, age, ID. The largest amount and the oldest
+  /// transaction come first, unknown amounts last.
   package func urgency(asOf: Instant) -> [UInt8] {
     let currency = finding.currency?.code.utf8.map(\.self) ?? [0xFF, 0xFF, 0xFF]
     let stake = finding.atStake.map { ~UInt64(bitPattern: $0.minorUnits &+ Int64.min) } ?? UInt64.max
@@ -33,7 +32,6 @@ package struct FirstFindings {
   }
 
   /// The worst by severity, then by the amount at risk in average orders, which compares currencies without rates.
-  ///
   /// - Parameter averageOrder: the mean amount of an order of the report in minor units; nil: none has the currency.
   package func ranked(averageOrder: (Currency) -> Double?) -> [ReportedFinding] {
     func average(_ currency: Currency) -> Double {

@@ -1,7 +1,6 @@
 import Reconciliation
 
 /// `datapackage.json`: a Tabular Data Package with the schemas of the CSV files.
-///
 /// https://specs.frictionlessdata.io, version 1, which readers of version 2 accept.
 struct DataPackage: Encodable {
   struct Resource: Encodable {

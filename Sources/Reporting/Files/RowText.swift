@@ -1,9 +1,7 @@
 import Reconciliation
 
-/// Makes rows of orders and receipts on other threads than the report's, as CSV text.
-///
-/// Parts of an audit make rows concurrently; the report appends them in order. A row is valid until the next one is
-/// made.
+/// Makes rows of orders and receipts on other threads than the report's, as CSV text. Parts of an audit make rows
+/// concurrently; the report appends them in order. A row is valid until the next one is made.
 package struct RowText: ~Copyable {
   private var dimensions: ReportDimensions
   private let put: (order: (OrderLine, inout CSVText) -> Void, receipt: (Receipt, inout CSVText) -> Void)

@@ -2,10 +2,9 @@ import Crypto
 import Foundation
 import Reconciliation
 
-/// `report.html`: the summary, the trend and the worst findings in one self-contained file.
-///
-/// The template escapes every text. A content security policy permits only the program's style and script, by hash, so
-/// that no text of a database can run.
+/// `report.html`: the summary, the trend and the worst findings in one self-contained file. The template escapes every
+/// text. A content security policy permits only the program's style and script, by hash, so that no text of a database
+/// can run.
 struct ReportPage {
   static let fileName = "report.html"
   /// Limit of listed findings; `findings.csv` has all.

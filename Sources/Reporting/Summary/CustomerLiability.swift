@@ -1,9 +1,8 @@
 import Reconciliation
 
-/// The amounts owed to customers: the amounts at risk in open findings about payments without goods.
-///
-/// Each payment counts once. A payment without an order whose amount an unpaid order with goods carries is not owed.
-/// Findings that a person has accepted or closed are left out and counted, because that person has settled them.
+/// The amounts owed to customers: the amounts at risk in open findings about payments without goods. Each payment
+/// counts once. A payment without an order whose amount an unpaid order with goods carries is not owed. Findings that a
+/// person has accepted or closed are left out and counted, because that person has settled them.
 package struct CustomerLiability: Sendable {
   /// The parts, in the order of their columns.
   package static let kinds = FindingKind.allCases.filter { $0.has(.isOwedToCustomer) }

@@ -24,9 +24,8 @@ package struct SummaryFacts: Sendable {
   package var notChecked: [String: [FindingKind]] = [:]
   /// By app, the share of known sales that Apple's notifications reported.
   package var feedCoverage: [String: FeedCoverage] = [:]
-  /// Orders by app that state an ID which the channel cannot look up, and that have no receipt.
-  ///
-  /// They do not make a night incomplete, because no answer is possible.
+  /// Orders by app that state an ID which the channel cannot look up, and that have no receipt. They do not make a
+  /// night incomplete, because no answer is possible.
   package var notAsked: [String: Int] = [:]
   /// Findings and refunds with an unusually large share of the orders.
   package var unusual: [UnusualShare] = []

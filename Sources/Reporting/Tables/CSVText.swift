@@ -13,9 +13,8 @@ struct CSVDialect: Hashable, Sendable {
   static let plain = CSVDialect()
 }
 
-/// A writer of CSV rows as UTF-8 (RFC 4180: comma, CRLF, quotes doubled).
-///
-/// A row allocates nothing, because a night writes millions.
+/// A writer of CSV rows as UTF-8 (RFC 4180: comma, CRLF, quotes doubled). A row allocates nothing, because a night
+/// writes millions.
 struct CSVText: ~Copyable {
   private let dialect: CSVDialect
   private var storage: UnsafeMutableBufferPointer<UInt8>

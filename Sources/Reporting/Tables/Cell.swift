@@ -19,7 +19,9 @@ enum Cell: Hashable, Sendable {
 
   init(_ instant: Instant?) { self = instant.map { .instant($0) } ?? .blank }
 
-  init(_ number: Int32?) { self = number.map { .count(Int64($0)) } ?? .blank }
+  init(_ number: (some BinaryInteger)?) { self = number.map { .count(Int64($0)) } ?? .blank }
+
+  init(day: String?) { self = day.map { .day($0) } ?? .blank }
 
   init(_ money: Money?) { self = money.map { .decimal(Int128($0.minorUnits), digits: $0.currency.digits) } ?? .blank }
 

@@ -104,7 +104,7 @@ extension Column {
   }
 
   static func businessDay(_ meaning: String, _ day: @escaping @Sendable (Row) -> String?) -> Column {
-    Column("business_day", .day, 14, meaning) { day($0).map { .day($0) } ?? .blank }
+    Column("business_day", .day, 14, meaning) { Cell(day: day($0)) }
   }
 }
 

@@ -2,10 +2,9 @@ import Foundation
 import Glibc
 import Reconciliation
 
-/// A JSON writer (RFC 8259) for objects of text and integers, as UTF-8.
-///
-/// Foundation's encoder takes 30 microseconds for each finding, twice the time of auditing and writing an order. A test
-/// compares every character with Foundation's encoder.
+/// A JSON writer (RFC 8259) for objects of text and integers, as UTF-8. Foundation's encoder takes 30 microseconds for
+/// each finding, twice the time of auditing and writing an order. A test compares every character with Foundation's
+/// encoder.
 struct JSONText {
   private(set) var bytes: [UInt8] = []
   private var isFirst = true

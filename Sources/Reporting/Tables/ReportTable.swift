@@ -1,9 +1,8 @@
 import Reconciliation
 import Spreadsheet
 
-/// The tables of a report, in the order of their sheets. Macros and imports depend on the names.
-///
-/// `stripeImport` has a file and no sheet.
+/// The tables of a report, in the order of their sheets. Macros and imports depend on the names. `stripeImport` has a
+/// file and no sheet.
 enum ReportTable: Int, CaseIterable {
   case findings, periodFindings, changes, days, tieOut, settlement, products, users, amounts, refunds, refundRequests,
     journal, sandbox, receipts, orders, stripeImport
@@ -22,9 +21,8 @@ enum ReportTable: Int, CaseIterable {
     /// The order of the sheet's columns; empty for the file's order.
     var sheetOrder: [String] = []
     var frozenColumns = 1
-    /// The column of the label of sums; nil for a sheet without sums by currency.
-    ///
-    /// Sandbox money is in no total, and an order may have several findings.
+    /// The column of the label of sums; nil for a sheet without sums by currency. Sandbox money is in no total, and an
+    /// order may have several findings.
     var totalLabelColumn: String?
     /// Printed pages side by side; twenty columns on one page would be too small to read.
     var pagesWide = 1

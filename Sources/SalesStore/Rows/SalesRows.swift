@@ -63,9 +63,8 @@ package struct SalesRows: Sendable {
 
   package static let orderColumns = SalesColumn.list(order, of: "o")
 
-  /// The transaction ID that an order states, as `order(_:asOf:)` reads it, for a table aliased `o`.
-  ///
-  /// NULL for text that cannot be an ID of Apple's, as `Identifier.canBeTransactionID` has it.
+  /// The transaction ID that an order states, as `order(_:asOf:)` reads it, for a table aliased `o`. NULL for text that
+  /// cannot be an ID of Apple's, as `Identifier.canBeTransactionID` has it.
   package static let statedTransaction = """
     CASE WHEN \(namedTransaction) ~ '^[A-Za-z0-9_-]{1,64}$' AND \(namedTransaction) ~ '[1-9]' THEN \(namedTransaction) END
     """

@@ -57,7 +57,6 @@ extension Sheet {
 
   /// Protects the sheet without a password, against accidental changes. Unlocked cells, widths and heights can be
   /// changed, and all cells selected.
-  ///
   /// - Parameter isSortable: true for filters, and for sorting, which Excel does only if all cells are unlocked.
   package func protect(isSortable: Bool = false) throws(SpreadsheetError) {
     try ensureOpen("protect sheet")

@@ -38,7 +38,7 @@ extension SummaryPage {
     guard !currencies.isEmpty else { return }
     try heading("Amount at risk at the end of each night, last \(history.count)")
     if history.count == 1 {
-      try line("The chart begins with the second night.", formats[.label], height: nil)
+      try line("The chart begins with the second night.", formats[.label])
       return
     }
     try gap()

@@ -7,7 +7,7 @@ extension SummaryPage {
     try heading("Controls")
     try line(
       "Each control calculates one number from the sheets in two ways. If an amount is changed there, its line and the "
-        + "banner turn red.", formats[.label], height: nil)
+        + "banner turn red.", formats[.label])
     try header(["Two ways to the same number", "Left", "Right", "Difference"])
     try sheet.writeText("Result", row: row - 1, column: 4, format: formats[.tableHeaderCentre])
     let first = row

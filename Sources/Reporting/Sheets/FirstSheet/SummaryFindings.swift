@@ -8,7 +8,7 @@ extension SummaryPage {
     let findings = facts.findings
     try heading("Open findings by kind")
     if findings.closing == 0 {
-      try line("Nothing is open.", formats[.label], height: nil)
+      try line("Nothing is open.", formats[.label])
       row += 1
       return
     }

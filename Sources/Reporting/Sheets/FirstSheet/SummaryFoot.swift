@@ -39,7 +39,7 @@ extension SummaryPage {
     try heading(SignOff.heading)
     try line(
       "Your entries here are imported by `night-audit findings import`, together with the sheet Findings.",
-      formats[.label], height: nil)
+      formats[.label])
     for label in SignOff.labels {
       try sheet.setRow(row, height: 24)
       try sheet.writeText(label, row: row, column: 0, format: formats[.label])

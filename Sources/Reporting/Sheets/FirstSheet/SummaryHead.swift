@@ -8,10 +8,8 @@ extension SummaryPage {
     try line(facts.state.line, formats[facts.state.isFinal ? .complete : .incomplete], height: 26)
     bannerRow = row
     row += 1
-    for reason in facts.incompleteReasons { try line("•  \(reason)", formats[.value], height: nil) }
-    for words in facts.uncheckedTexts + facts.unusual.map(\.words) + facts.uncheckedOrderTexts {
-      try line("•  \(words)", formats[.value], height: nil)
-    }
+    try bullets(
+      facts.incompleteReasons + facts.uncheckedTexts + facts.unusual.map(\.words) + facts.uncheckedOrderTexts)
     try gap()
     tileRow = row
     row += 2

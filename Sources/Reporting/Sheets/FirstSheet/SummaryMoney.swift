@@ -63,7 +63,7 @@ extension SummaryPage {
     let lines = SalesLine.all(totals, facts)
     if lines.isEmpty { return }
     try heading(SalesLine.title)
-    try line(SalesLine.note(facts), formats[.label], height: nil)
+    try line(SalesLine.note(facts), formats[.label])
     // A fiscal period makes a third line.
     try sheet.setRow(row, height: 48)
     try header([""] + SalesLine.headers(facts))
@@ -91,7 +91,7 @@ extension SummaryPage {
     try heading(RefundRate.title)
     let isWave = facts.unusual.contains { $0.subject == .refunds }
     let wave = isWave ? " There are unusually many refunds; see the top of this sheet." : ""
-    try line(RefundRate.note + wave, formats[.label], height: nil)
+    try line(RefundRate.note + wave, formats[.label])
     for (title, rates) in [("Product", products), ("User", users)] where !rates.isEmpty {
       try header([title, "Currency", "Ordered", "Refunded so far", "Rate"], texts: 2)
       for rate in rates {
@@ -128,7 +128,7 @@ extension SummaryPage {
     let roll = findings.rollForward
     let words = RollForwardTitles(facts, options)
     try heading(words.title)
-    try line(words.compared, formats[.label], height: nil)
+    try line(words.compared, formats[.label])
     let own = sheets[.periodFindings]
     if own != nil { try sheet.setRow(row, height: 44) }
     try header(
@@ -178,8 +178,8 @@ extension SummaryPage {
   mutating func writeChanges(_ changes: ChangesSummary) throws(SpreadsheetError) {
     guard changes.since != nil else { return }
     try heading("What changed")
-    try line(changes.countsText, formats[.label], height: nil)
-    for text in changes.lines { try line("•  \(text)", formats[.value], height: nil) }
+    try line(changes.countsText, formats[.label])
+    try bullets(changes.lines)
     row += 1
   }
 
@@ -191,14 +191,12 @@ extension SummaryPage {
     let (adjustments, revisions) = (facts.adjustments, facts.tieOut?.revisions ?? [])
     if adjustments.isEmpty, revisions.isEmpty, facts.adjustmentsNote == nil { return }
     try heading("Adjustments to earlier days")
-    for revision in revisions.prefix(SummaryPage.adjustmentRows) {
-      try line("•  \(revision.words)", formats[.value], height: nil)
-    }
+    try bullets(revisions.prefix(SummaryPage.adjustmentRows).map(\.words))
     let more = revisions.count - SummaryPage.adjustmentRows
     if more > 0 {
-      try line("… and \(grouped(more)) more day\(more == 1 ? "" : "s"), in summary.json.", formats[.value], height: nil)
+      try line("… and \(grouped(more)) more day\(more == 1 ? "" : "s"), in summary.json.", formats[.value])
     }
-    if let note = facts.adjustmentsNote { try line(note, formats[.label], height: nil) }
+    if let note = facts.adjustmentsNote { try line(note, formats[.label]) }
     if adjustments.isEmpty {
       row += 1
       return
@@ -212,7 +210,7 @@ extension SummaryPage {
     if rest > 0 {
       try line(
         "… and \(grouped(rest)) more line\(rest == 1 ? "" : "s"), in summary.json. The net amounts below include them.",
-        formats[.value], height: nil)
+        formats[.value])
     }
     try writeNet(adjustments)
     row += 1

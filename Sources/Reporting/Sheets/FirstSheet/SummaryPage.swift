@@ -151,7 +151,8 @@ extension SummaryPage {
   }
 
   /// - Parameter height: the height of the row in points; nil: that of the text.
-  mutating func line(_ text: String, _ format: CellFormat, height: Double?) throws(SpreadsheetError) {
+  /// - Parameter height: nil for the height of the text.
+  mutating func line(_ text: String, _ format: CellFormat, height: Double? = nil) throws(SpreadsheetError) {
     try sheet.setRow(row, height: height ?? Self.height(of: text, charactersPerLine: 190))
     try sheet.merge(text, 0...SummaryPage.lastColumn, row: row, format)
     row += 1
@@ -160,6 +161,10 @@ extension SummaryPage {
   /// The height of a row in points, because Excel does not fit heights to merged cells.
   static func height(of text: String, charactersPerLine: Int) -> Double {
     15 * Double(max(1, (text.count + charactersPerLine - 1) / charactersPerLine))
+  }
+
+  mutating func bullets(_ texts: some Sequence<String>) throws(SpreadsheetError) {
+    for text in texts { try line("•  \(text)", formats[.value]) }
   }
 
   mutating func gap() throws(SpreadsheetError) {

@@ -4,12 +4,12 @@ import Spreadsheet
 extension SummaryPage {
   mutating func writeTieOut(_ facts: TieOutFacts) throws(SpreadsheetError) {
     try heading("Tie-out with Apple's sales reports, \(facts.firstDay) to \(facts.lastDay)")
-    try line(facts.sentence, formats[.value], height: nil)
+    try line(facts.sentence, formats[.value])
     if !facts.isComplete {
-      try line("The tie-out is incomplete. Apple's reports often arrive late.", formats[.value], height: nil)
-      for reason in facts.incompleteReasons { try line("•  \(reason)", formats[.value], height: nil) }
+      try line("The tie-out is incomplete. Apple's reports often arrive late.", formats[.value])
+      try bullets(facts.incompleteReasons)
     }
-    for note in facts.remarks { try line(note, formats[.value], height: nil) }
+    for note in facts.remarks { try line(note, formats[.value]) }
     try gap()
   }
 

@@ -39,7 +39,7 @@ extension SummaryPage {
   mutating func writeRefundRequests(_ facts: SummaryFacts) throws(SpreadsheetError) {
     guard let words = facts.refundRequests.words(in: options.timeZone, named: options.zoneName) else { return }
     try heading("Refund requests to answer")
-    try line(words, formats[.label], height: nil)
+    try line(words, formats[.label])
     row += 1
   }
 
@@ -56,7 +56,7 @@ extension SummaryPage {
   mutating func writeDecisions(_ facts: SummaryFacts) throws(SpreadsheetError) {
     guard facts.changes.since != nil else { return }
     try heading("Decided since the previous report")
-    try line(facts.decisions.words, formats[.label], height: nil)
+    try line(facts.decisions.words, formats[.label])
     row += 1
   }
 }

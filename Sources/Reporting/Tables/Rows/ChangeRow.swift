@@ -163,16 +163,15 @@ extension ChangeRow: TableRow {
       Cell($0.amount)
     },
     Column("day", .day, 13, "Business day of the payment, refund or order that has changed.") {
-      $0.day.map { .day($0) } ?? .blank
+      Cell(day: $0.day)
     },
   ]
 }
 
 /// The changes of a report: counts and the most important lines.
 package struct ChangesSummary: Sendable {
-  /// As-of of the compared night; nil for the first night.
-  ///
-  /// The last complete night, or the last one with a report if none was complete.
+  /// As-of of the compared night; nil for the first night. The last complete night, or the last one with a report if
+  /// none was complete.
   package var since: Instant?
   package var isSinceCompleteNight: Bool
   package private(set) var counts: [ChangeRow.Change: Int] = [:]

@@ -8,12 +8,6 @@ package struct DayLine: Hashable, Sendable {
   /// Sums as reported; nil if no night reported this day.
   package var reported: [Disposition: DayTotals.Sum]?
 
-  package init(
-    day: String, currency: Currency, now: [Disposition: DayTotals.Sum], reported: [Disposition: DayTotals.Sum]?
-  ) {
-    (self.day, self.currency, self.now, self.reported) = (day, currency, now, reported)
-  }
-
   /// The rows of all days with orders now or when reported, newest day first.
   package static func lines(_ totals: DayTotals, reported: [String: DayTotals.Sums]) -> [DayLine] {
     var lines: [DayLine] = []

@@ -104,7 +104,7 @@ struct FindingLine: TableRow {
     Column("days_since", .days, 12, "Whole days since occurred_at: the age of the transaction.") {
       Cell(daysSince: $0.finding.occurredAt, asOf: $0.asOf)
     },
-    Column("due", .due, 12, "The day by which it must be settled.") { $0.reported.due.map { .day($0) } ?? .blank },
+    Column("due", .due, 12, "The day by which it must be settled.") { Cell(day: $0.reported.due) },
     Column("remark", .people, 36, "The remark of a person.") { Cell($0.reported.remark) },
     .app { $0.app },
     .country { $0.finding.country },

@@ -15,7 +15,6 @@ package struct JournalLine: Hashable, Sendable {
   }
 
   /// The debit and the credit of an entry.
-  ///
   /// - Parameter accounts: the ledger's names; a role without one has its own.
   package static func lines(of entry: JournalEntry, accounts: [JournalRole: String]) -> [JournalLine] {
     entry.lines.map { JournalLine(entry, $0, account: accounts[$0.role] ?? $0.role.rawValue) }

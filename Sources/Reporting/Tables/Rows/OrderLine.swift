@@ -111,7 +111,7 @@ package struct OrderLine: TableRow, Hashable {
     Column("order_id", .id, 21, "The shop's id of the order.") { .id($0.orderId) },
     Column("user_id", .user, 21, "Who placed it.") { .id($0.userId) },
     Column("product_id", .id, 18, "App Store product identifier.") { .id($0.productId) },
-    Column("quantity", .number, 10, "Units ordered.") { $0.quantity.map { .count($0) } ?? .blank },
+    Column("quantity", .number, 10, "Units ordered.") { Cell($0.quantity) },
     Column("currency", .currency, 10, "ISO 4217 code.") { .text($0.currency) },
     Column("amount", .amount, 14, "Total of the order as the shop recorded it.") { $0.amountCell },
     Column("status", .text, 11, "What the shop believes.") { .text($0.status) },

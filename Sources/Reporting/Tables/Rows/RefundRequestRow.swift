@@ -88,13 +88,13 @@ extension RefundRequestRow: TableRow {
       "Apple's deliveryStatus: whether the user has all units ordered. Empty without an order."
     ) { Cell($0.goods?.status.rawValue) },
     Column("units_delivered", .number, 17, "Units that the user has. Empty without an order.") {
-      $0.goods.map { .count($0.delivered) } ?? .blank
+      Cell($0.goods?.delivered)
     },
     Column("units_ordered", .number, 15, "Units of the order. Empty without an order.") {
-      $0.goods.map { .count($0.ordered) } ?? .blank
+      Cell($0.goods?.ordered)
     },
     Column("refunds_before", .number, 16, "Earlier refunds of the same person. Empty when the person is unknown.") {
-      $0.refundsBefore.map { .count(Int64($0)) } ?? .blank
+      Cell($0.refundsBefore)
     },
     .app { $0.app },
   ]

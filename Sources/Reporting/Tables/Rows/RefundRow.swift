@@ -34,7 +34,6 @@ package struct RefundRow: Hashable, Sendable {
   }
 
   /// The row of a revoked transaction; nil if no revocation is in force.
-  ///
   /// - Parameters:
   ///   - order: its owner, whose amount was paid; without one Apple's price counts.
   ///   - isFurther: true if another transaction paid the order, so that Apple's price is preferred.
