@@ -12,7 +12,7 @@ package struct RecheckSummary: Sendable {
   package var faults: [String: String] = [:]
   /// Why the recheck ended before all due checks were asked about; nil if it did not.
   package var endedEarly: String?
-  /// True if other workers still held due checks and were no longer waited for.
+  /// True if other workers still owned due checks and were no longer waited for.
   package var isContinuedByOtherWorkers = false
   package private(set) var sweep: SweepSummary?
 

@@ -46,10 +46,10 @@ package struct CircuitBreaker: Sendable {
     pause = policy.firstPause
   }
 
-  /// True if calls are held back, except for probes.
+  /// True if only probes may be made.
   package var isOpen: Bool { state != .closed }
 
-  /// Requests permission for one call; nil while calls are held back. Every permit must be passed to `record`.
+  /// Requests permission for one call; nil while the breaker is open. Every permit must be passed to `record`.
   package mutating func admit(now: Duration) -> Permit? {
     if places(now: now) == 0 { return nil }
     switch state {

@@ -110,17 +110,17 @@ package final class RateGate: Sendable {
 
   /// Obeys a `Retry-After` as far as it concerns more than its own question. `span` is relative to the answer.
   package func obey(retryAfter span: Span, httpStatus: Int?) {
-    shut(for: RetryAfter.hold(span, httpStatus: httpStatus, remainingNight: night?.left(clock.uptime())))
+    shut(for: RetryAfter.pause(span, httpStatus: httpStatus, remainingNight: night?.left(clock.uptime())))
   }
 
   package func shut(for span: Span) {
-    let hold = Duration.microseconds(max(0, span.microseconds))
-    let until = clock.uptime() + hold
+    let pause = Duration.microseconds(max(0, span.microseconds))
+    let until = clock.uptime() + pause
     state.withLock { state in
       state.bucket.shut(until: until)
       state.shutUntil = max(state.shutUntil, until)
     }
-    shared?.shut(hold)
+    shared?.shut(pause)
   }
 
   // Returns nil when the request may leave now.

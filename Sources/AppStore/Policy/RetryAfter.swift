@@ -12,9 +12,9 @@ package enum RetryAfter {
     return min(max(instant, now), now + longest)
   }
 
-  /// Returns how long a host is asked nothing after a `Retry-After`. `span` is relative to the answer. Only HTTP 429
-  /// concerns every request. A 5xx may come from one machine of many, so its hold is limited to a tenth of `remainingNight`.
-  package static func hold(_ span: Span, httpStatus: Int?, remainingNight: Span?) -> Span {
+  /// How long a host is asked nothing after a `Retry-After`. `span` is relative to the answer. Only HTTP 429 concerns
+  /// every request. A 5xx may come from one machine of many, so its pause is at most a tenth of `remainingNight`.
+  package static func pause(_ span: Span, httpStatus: Int?, remainingNight: Span?) -> Span {
     let span = max(span, .seconds(0))
     guard httpStatus != 429, let remainingNight else { return span }
     return min(span, Span(microseconds: max(remainingNight.microseconds, 0) / 10))

@@ -89,7 +89,7 @@ package struct HTTPTransport: Sendable {
     let first = await withTaskGroup(of: Result<HTTPReply, Silence>?.self) { group in
       group.addTask { await exchange(request) }
       group.addTask {
-        // Cancelled as soon as the response is complete.
+        // Ends the wait for a server that never completes its response. Cancelled as soon as the response is complete.
         do { try await Task.sleep(for: timeout) } catch { return nil }
         return .failure(.unreachable("timeout"))
       }

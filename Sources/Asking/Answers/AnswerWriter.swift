@@ -35,8 +35,7 @@ package struct AnswerWriter: Sendable {
     do {
       try await session.run { session, mayBeStored in
         try await session.pipelinedTransaction { connection in
-          // One writer at a time, because folding reads rows that other writers may be adding.
-          try connection.postpone("SELECT pg_advisory_xact_lock(\(Migrator.lockKey.0), 2)")
+          try EvidenceTable.lock(on: connection)
           // If the connection was lost at the commit, the batch may be stored already.
           if mayBeStored, try isStored(results, on: connection) { return }
           try store(results, on: connection)

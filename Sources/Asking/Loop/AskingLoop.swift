@@ -23,7 +23,7 @@ struct AskingLoop {
     case ask(CheckInProgress)
     /// Release all leases, and see which due checks remain.
     case look
-    /// Lease checks that other workers have released or made due. `isLast`: they hold no others.
+    /// Lease checks that other workers have released or made due. `isLast`: they own no others.
     case reacquire(isLast: Bool)
     case announceWait
     /// Judge the `left` checks offline, and limit the time for answers under way.
@@ -72,7 +72,7 @@ struct AskingLoop {
   private var hasEnded = false
   private var isAllDone = true
   private var looked: ContinuousClock.Instant
-  /// Set while other workers hold all due checks. If one dies, this worker takes over its checks.
+  /// Set while other workers own all due checks. If one dies, this worker takes over its checks.
   private var idle: IdleWait?
   /// The action that the last event demands.
   private var demanded: Action?
@@ -217,7 +217,7 @@ struct ByteBudget {
   mutating func add(_ bytes: Int) { used += bytes }
 }
 
-/// The wait of an idle worker for checks that other workers hold, with a look at the queue now and then.
+/// The wait of an idle worker for checks that other workers own, with a look at the queue now and then.
 private struct IdleWait {
   /// The most looks of a filtered run, because a person waits for it. A question after a timeout takes less time.
   private static let mostLooksIfFiltered = 60

@@ -49,7 +49,7 @@ package struct CheckQueue: Sendable {
     let claims = Claims()
     let store = OpenSession(logger: logger) {
       let session = try await connect()
-      if isTaking, !claims.values.withLock({ $0.isPaused }) { try await worker.hold(session) }
+      if isTaking, !claims.values.withLock({ $0.isPaused }) { try await worker.own(session) }
       return session
     }
     let source = ProofSource(
@@ -290,7 +290,7 @@ package struct CheckQueue: Sendable {
   /// The due checks that are left when this worker has asked about all that it could lease.
   package enum Remainder: Sendable {
     case nothing
-    /// Other living workers hold all of them. If one dies, this worker can lease its checks.
+    /// Other living workers own all of them. If one dies, this worker can lease its checks.
     case others
     case free
   }
@@ -315,7 +315,7 @@ package struct CheckQueue: Sendable {
 
   package func resume() async throws {
     claims.values.withLock { $0.isPaused = false }
-    try await store.run { [worker] session, _ in try await worker.hold(session) }
+    try await store.run { [worker] session, _ in try await worker.own(session) }
   }
 
   func sessions() async throws -> [Int32] { try await store.execute(Worker.sessions).map { try $0.int32(0) } }

@@ -46,7 +46,7 @@ package struct SharedRates: Sendable {
         ).single().int64(0)
         return .microseconds(max(wait, 0))
       },
-      shut: { hold in
+      shut: { pause in
         Task {
           // This worker waits even if it cannot tell the others.
           _ = try? await session.execute(
@@ -55,7 +55,7 @@ package struct SharedRates: Sendable {
             VALUES ($1, $2, $3, clock_timestamp() + $4 * interval '1 microsecond')
             ON CONFLICT (app, side, interface) DO UPDATE
               SET next_turn = greatest(\(Self.believed), excluded.next_turn)
-            """, key + [.int(Span(hold).microseconds)])
+            """, key + [.int(Span(pause).microseconds)])
         }
       })
   }

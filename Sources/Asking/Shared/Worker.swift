@@ -24,8 +24,8 @@ package struct Worker: Sendable {
     return Worker(number: number, lease: Span(microseconds: timeout.microseconds * 2))
   }
 
-  /// Makes the session the worker's own. A lost session may hold the lock for a moment longer.
-  package func hold(_ session: PostgresSession) async throws(PostgresError) {
+  /// Makes the session the worker's own. A lost session may keep the lock for a moment longer.
+  package func own(_ session: PostgresSession) async throws(PostgresError) {
     try await session.execute(
       "SELECT pg_advisory_lock(\(Self.lockClass), $1::int) WHERE NOT EXISTS (SELECT \(Self.ownLock))", [.int(number)])
     try await renew(session)

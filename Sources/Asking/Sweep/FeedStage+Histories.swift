@@ -128,8 +128,8 @@ extension FeedStage {
         return .answered
       case .short(let shortfall):
         if case .unanswered(let silence) = answer.end {
-          let hold = silence.retryAfter.map { max(0, ($0 - Instant.now).microseconds) } ?? 0
-          return .unanswered(next: .now + .microseconds(hold))
+          let pause = silence.retryAfter.map { max(0, ($0 - Instant.now).microseconds) } ?? 0
+          return .unanswered(next: .now + .microseconds(pause))
         }
         noteShortfall()
         return shortfall == .notBelieved ? .answered : .refused

@@ -124,14 +124,14 @@ extension FeedStage {
         let before = cursor
         switch cursor.received(answer, about: page.start, now: now()) {
         case .retry(let silence):
-          let hold = silence.retryAfter.map { Duration.microseconds(max(0, ($0 - now()).microseconds)) } ?? .zero
-          let isExhausted = retries.isExhausted(by: page.start, silence, hold: hold)
+          let pause = silence.retryAfter.map { Duration.microseconds(max(0, ($0 - now()).microseconds)) } ?? .zero
+          let isExhausted = retries.isExhausted(by: page.start, silence, pause: pause)
           let type = cursor.type
           let isItsOwn = shared.values.withLock { values in
             values.failing[app.name, default: []].insert(type)
             return values.answered.contains(app.name) && values.failing[app.name] == [type]
           }
-          if isExhausted && isItsOwn || hold > .zero && .now + hold >= deadline { left.insert(page.start) }
+          if isExhausted && isItsOwn || pause > .zero && .now + pause >= deadline { left.insert(page.start) }
           continue
         case .fault(let fault):
           let id = "notifications \(cursor.type.rawValue)"
@@ -186,7 +186,7 @@ extension FeedStage {
       var attempts = 0
       var silence: Silence
       /// The earliest time of the next request, by Apple's Retry-After.
-      var hold: ContinuousClock.Instant
+      var notBefore: ContinuousClock.Instant
     }
 
     let limit: Duration
@@ -197,10 +197,10 @@ extension FeedStage {
     var silence: Silence? { failing.min { $0.key < $1.key }?.value.silence }
 
     /// Records a missing page. Returns true once it has been missing for `limit`.
-    mutating func isExhausted(by start: Instant, _ silence: Silence, hold: Duration) -> Bool {
+    mutating func isExhausted(by start: Instant, _ silence: Silence, pause: Duration) -> Bool {
       let since = failing[start]?.since ?? .now
       failing[start] = Failing(
-        since: since, attempts: (failing[start]?.attempts ?? 0) + 1, silence: silence, hold: .now + hold)
+        since: since, attempts: (failing[start]?.attempts ?? 0) + 1, silence: silence, notBefore: .now + pause)
       return .now - since >= limit
     }
 
@@ -208,7 +208,7 @@ extension FeedStage {
 
     func wait(before start: Instant) -> Duration? {
       failing[start].map { page in
-        max(FeedStage.pageBackoff.delay(attempt: page.attempts), page.hold - .now)
+        max(FeedStage.pageBackoff.delay(attempt: page.attempts), page.notBefore - .now)
       }
     }
   }

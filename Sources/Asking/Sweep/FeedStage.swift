@@ -112,8 +112,7 @@ package struct FeedStage: Sendable {
   ) async throws {
     let count: Int = try await session.run { session, _ in
       try await session.pipelinedTransaction { connection in
-        // One writer at a time, because folding reads rows that other writers may be adding.
-        try connection.postpone("SELECT pg_advisory_xact_lock(\(Migrator.lockKey.0), 2)")
+        try EvidenceTable.lock(on: connection)
         let unknown = try EvidenceTable.unknown(among: facts.map(\.storable), on: connection)
         try EvidenceTable.append(unknown.map { (subject: nil, fact: $0) }, runId: runId, asOf: asOf, on: connection)
         // The fold reads facts that an answer covers alone.

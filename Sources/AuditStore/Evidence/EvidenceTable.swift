@@ -54,6 +54,11 @@ package enum EvidenceTable {
     ).first.map { row throws(PostgresError) in try row.text(0) }
   }
 
+  /// Admits one writer at a time until the transaction ends, because folding reads rows that others may be adding.
+  package static func lock(on connection: borrowing BlockingConnection) throws(PostgresError) {
+    try connection.postpone("SELECT pg_advisory_xact_lock(\(Migrator.lockKey.0), 2)")
+  }
+
   package static func append(
     _ facts: [(subject: CheckSubject?, fact: TransactionFact)], runId: String, asOf: Instant,
     on connection: borrowing BlockingConnection

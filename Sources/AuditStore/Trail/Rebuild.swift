@@ -40,7 +40,7 @@ package struct Rebuild {
   package static func run(isRepairing: Bool, on connection: borrowing BlockingConnection) throws -> Outcome {
     try connection.transaction { connection in
       // Locked so that no answer arrives between reading the evidence and comparing.
-      try connection.execute("SELECT pg_advisory_xact_lock(\(Migrator.lockKey.0), 2)")
+      try EvidenceTable.lock(on: connection)
       try connection.executeScript(
         """
         CREATE TEMPORARY TABLE derived (LIKE night_audit.transactions INCLUDING INDEXES) ON COMMIT DROP;
