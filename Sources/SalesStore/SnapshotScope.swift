@@ -1,5 +1,4 @@
 import Postgres
-import Run
 
 /// The scope of a snapshot of the shop's relations.
 package enum SnapshotScope: Hashable, Sendable {
@@ -7,8 +6,8 @@ package enum SnapshotScope: Hashable, Sendable {
   case everyConnection
   /// Each connection has its own snapshot of a foreign server (PostgreSQL documentation, "postgres_fdw").
   case oneConnection
-  /// No snapshot spans the rows: they are in several databases, each with a snapshot of its own, or behind a Citus
-  /// coordinator, whose workers take a new snapshot for each statement and shard.
+  /// No snapshot spans the rows. They are in several databases, each with a snapshot of its own. Or they are behind a
+  /// Citus coordinator, whose workers take a new snapshot for each statement and shard.
   case noConnection
 
   package init(of schema: String, on connection: borrowing BlockingConnection) throws(PostgresError) {

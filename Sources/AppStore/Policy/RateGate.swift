@@ -26,8 +26,7 @@ extension Span {
 }
 
 /// The rate limiter of one host and app; callers wait in order of arrival. Only the first waiter sleeps, and a grant is
-/// dated when it leaves, so that a process that was stopped or starved does not send a burst of requests planned for
-/// the past.
+/// dated when it leaves. A process that was stopped or starved then sends no burst of requests planned for the past.
 package final class RateGate: Sendable {
   /// The source of time and of waiting, which tests replace.
   package struct Clock: Sendable {

@@ -1,10 +1,10 @@
 import Foundation
 import Reconciliation
 
-/// A receipt payload from a client, with common transport damage undone. Undone are: white space, quotation marks, a
-/// JSON object or list around it, JSON escapes, percent-encoding, the text of a `bytea` column (`\x…`), the other
-/// base64 alphabet, lost or added padding, and `+` that became a space. The kind is detected from the content alone and
-/// proves nothing. Additional memory is at most five times the payload's length.
+/// A receipt payload from a client, with common transport damage undone. Removed are white space, quotation marks, a
+/// JSON object or list around it, JSON escapes, percent-encoding and the text form of a `bytea` column (`\x…`). Mended
+/// are the other base64 alphabet, lost or added padding, and `+` that became a space. The kind is detected from the
+/// content alone and proves nothing. Additional memory is at most five times the payload's length.
 package struct ReceivedPayload: Sendable {
   /// Longer payloads are unreadable: 10 MiB. Apple's receipts have some 5 KB and 350 bytes per purchase.
   package static let maximumBytes = DecodingLimits.receiptLength

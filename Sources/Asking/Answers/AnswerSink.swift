@@ -1,5 +1,4 @@
 import AsyncAlgorithms
-import Reconciliation
 
 /// Collects answers, and stores those of half a second in one transaction. A task that adds an answer waits while a
 /// batch is written, so that Apple is not asked faster than answers are stored.

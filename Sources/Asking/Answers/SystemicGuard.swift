@@ -128,8 +128,8 @@ package struct SystemicGuard: Sendable {
 
   /// Decides the refusals of this night, except those that are too many of their kind. Refusals of an earlier night
   /// wait for their next answer. The last worker decides for all, because answers of others may still come. To decide
-  /// twice is safe, because the answers are stored. Without filters (`isWhole`), faultMessages about earlier nights are
-  /// repeated. Retires the worker. Returns a faultMessage with its remedy for each app.
+  /// twice is safe, because the answers are stored. Without filters (`isWhole`), faults of earlier nights are repeated.
+  /// Retires the worker. Returns a fault with its remedy for each app.
   package func decide(
     worker: Worker, isWhole: Bool, store: OpenSession, source: ProofSource
   ) async throws -> [String: String] {
@@ -152,12 +152,12 @@ package struct SystemicGuard: Sendable {
       }
     }
     if isLast { try await release(systemic, worker: worker, in: store) }
-    var faultMessages: [String: String] = [:]
+    var faults: [String: String] = [:]
     for (group, pending) in groups.sorted(by: { $0.key < $1.key })
     where group.since == asOf || isWhole && pending.isDue {
-      faultMessages[group.app] = faultMessages[group.app] ?? faultMessage(group, pending)
+      faults[group.app] = faults[group.app] ?? faultMessage(group, pending)
     }
-    return faultMessages
+    return faults
   }
 
   private func release(_ systemic: [Group: Set<Refusal>], worker: Worker, in store: OpenSession) async throws {

@@ -1,6 +1,4 @@
 import AppStore
-import Reconciliation
-import Run
 import Settings
 
 /// An interface of Apple for one app: the questions about a check and the meaning of the answers.

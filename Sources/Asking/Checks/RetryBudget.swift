@@ -1,7 +1,7 @@
 import AppStore
 import Reconciliation
 
-/// The retry budget of one question. It tells the question's own failures from an outage: a few questions that Apple
+/// The retry budget of one question. It tells the question's own failures from an outage. A few questions that Apple
 /// never answers look like one when no other question is left, and the night would wait for its end.
 struct RetryBudget {
   /// The tries of a question in one run. Failures while Apple answers no question cost no try.

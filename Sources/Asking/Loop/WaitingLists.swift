@@ -1,5 +1,4 @@
 import AuditStore
-import Reconciliation
 
 /// Checks that wait until their lane may be asked again. They take no place, so that other apps are asked meanwhile.
 struct WaitingLists {

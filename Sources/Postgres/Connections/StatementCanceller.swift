@@ -4,8 +4,8 @@ import Synchronization
 
 /// Cancels the running statement of one connection, from any thread. `PQcancel` addresses a backend and not a
 /// statement, and the server ignores a request that arrives before the statement. So statements are numbered, a request
-/// is sent only while its statement runs and is repeated until it ends, and the next statement waits until the server
-/// has acted on it. https://www.postgresql.org/docs/15/libpq-cancel.html
+/// is sent only while its statement runs and is repeated until it ends. The next statement waits until the server has
+/// acted on it. https://www.postgresql.org/docs/15/libpq-cancel.html
 @safe
 final class StatementCanceller: Sendable {
   private struct State {

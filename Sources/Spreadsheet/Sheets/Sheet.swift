@@ -1,8 +1,8 @@
 import CXLSXWriter
 
-/// One sheet of a ``Workbook``, written cell by cell; rows and columns count from zero. A sheet keeps the workbook's
-/// memory alive and checks in every call that the workbook is open, at the cost of a load and a branch, so that it
-/// throws `closed` instead of writing to freed memory. On a streamed sheet rows must ascend.
+/// One sheet of a ``Workbook``, written cell by cell; rows and columns count from zero. On a streamed sheet rows must
+/// ascend. A sheet keeps the workbook's memory alive. Every call checks that the workbook is open, at the cost of a load
+/// and a branch, and throws `closed` instead of writing to freed memory.
 @safe
 package struct Sheet {
   package let name: SheetName

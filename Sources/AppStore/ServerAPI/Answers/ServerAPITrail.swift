@@ -1,5 +1,3 @@
-import Reconciliation
-
 /// The requests behind an answer, for logs and the record of attempts.
 package struct ServerAPITrail: Hashable, Sendable {
   package var asked: [AppleHost] = []

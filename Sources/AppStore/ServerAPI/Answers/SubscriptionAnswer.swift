@@ -1,8 +1,8 @@
 import Reconciliation
 
-/// The answer to Get All Subscription Statuses: the latest transaction of each of a customer's subscriptions in one app,
-/// with Apple's `status`, the end of the grace period and the next renewal. The status is nil if it is missing or unknown,
-/// or if the renewal information is rejected.
+/// The answer to Get All Subscription Statuses: the latest transaction of each of a customer's subscriptions in one app.
+/// Each has Apple's `status`, the end of the grace period and the next renewal. The status is nil if it is missing or
+/// unknown, or if the renewal information is rejected.
 package typealias SubscriptionAnswer = LookupAnswer<[TransactionFact]>
 
 extension SubscriptionAnswer {
