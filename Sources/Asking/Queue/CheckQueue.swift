@@ -125,12 +125,9 @@ package struct CheckQueue: Sendable {
 
   private func dueCount(and condition: String, atMost most: Int = .max) async throws -> Int {
     func count(_ condition: String, _ values: [PostgresValue] = []) async throws -> Int {
-      let due =
-        "SELECT FROM night_audit.receipt_checks c WHERE \(Self.isRanked()) AND \(Self.isDue) AND \(condition) LIMIT $2"
-      return Int(
-        try await store.execute(
-          "SELECT count(*) FROM (\(due)) AS due", [.timestamp(asOf.microseconds), .int(Int64(most))] + values
-        ).single().int64(0))
+      let count = Self.count(of: "\(Self.isRanked()) AND \(Self.isDue) AND \(condition)")
+      let rows = try await store.execute(count, [.timestamp(asOf.microseconds), .int(Int64(most))] + values)
+      return Int(try rows.single().int64(0))
     }
     guard let subjects = try await subjects() else { return try await count(condition) }
     var found = 0
@@ -141,16 +138,18 @@ package struct CheckQueue: Sendable {
     return found
   }
 
+  /// A query that counts checks up to `$2`, so that a long queue costs no more.
+  private static func count(of checks: String) -> String {
+    "SELECT count(*) FROM (SELECT FROM night_audit.receipt_checks c WHERE \(checks) LIMIT $2) AS due"
+  }
+
   /// The number of checks that a run with this as-of would ask Apple about, counted up to `most`.
   package static func questionCount(
     at asOf: Instant, atMost most: Int, _ session: PostgresSession
   ) async throws -> Int {
     let isAsked = "\(isRanked(Dueness.Rank.allCases.filter { $0 != .judgedOffline })) AND \(isDue)"
-    return Int(
-      try await session.execute(
-        "SELECT count(*) FROM (SELECT FROM night_audit.receipt_checks c WHERE \(isAsked) LIMIT $2) AS due",
-        [.timestamp(asOf.microseconds), .int(Int64(most))]
-      ).single().int64(0))
+    let rows = try await session.execute(count(of: isAsked), [.timestamp(asOf.microseconds), .int(Int64(most))])
+    return Int(try rows.single().int64(0))
   }
 
   /// The number of receipts and look-ups that the queue does not know yet. All of them will be due.

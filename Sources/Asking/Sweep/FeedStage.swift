@@ -88,8 +88,8 @@ package struct FeedStage: Sendable {
     stop.stopped != nil || ContinuousClock.now >= deadline || Task.isCancelled || gate.faults[app.name] != nil
   }
 
-  /// Sleeps until `end`, in short steps. The requests of the app must end within a moment of a signal, the deadline, or a
-  /// fault that another page has met, which is no event.
+  /// Sleeps until `end`, in short steps. The requests of the app must end within a moment of a signal, the deadline, or
+  /// a fault that another page has met, which is no event.
   func pause(until end: ContinuousClock.Instant, for app: SweptApp) async {
     while !isOver(for: app), .now < end { try? await Task.sleep(for: min(end - .now, .milliseconds(250))) }
   }

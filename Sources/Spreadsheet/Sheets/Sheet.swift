@@ -1,7 +1,7 @@
 import CXLSXWriter
 
 /// One sheet of a ``Workbook``, written cell by cell; rows and columns count from zero. On a streamed sheet rows must
-/// ascend. A sheet keeps the workbook's memory alive. Every call checks that the workbook is open, at the cost of a load
+/// ascend. A sheet keeps the workbook's memory alive. Every call checks that the workbook is open, which costs a load
 /// and a branch, and throws `closed` instead of writing to freed memory.
 @safe
 package struct Sheet {

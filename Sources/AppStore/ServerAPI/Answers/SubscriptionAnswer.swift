@@ -1,6 +1,6 @@
 import Reconciliation
 
-/// The answer to Get All Subscription Statuses: the latest transaction of each of a customer's subscriptions in one app.
+/// The answer to Get All Subscription Statuses: the latest transaction of each subscription of a customer in one app.
 /// Each has Apple's `status`, the end of the grace period and the next renewal. The status is nil if it is missing or
 /// unknown, or if the renewal information is rejected.
 package typealias SubscriptionAnswer = LookupAnswer<[TransactionFact]>
