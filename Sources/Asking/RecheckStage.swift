@@ -95,10 +95,10 @@ package struct RecheckStage: Sendable {
       try await storeAnswersAndAsk(deadline: deadline)
     }
     try asking?.get()
-    let faultMessages = try await SystemicGuard(asOf: queue.asOf, settings: settings).decide(
+    let faults = try await SystemicGuard(asOf: queue.asOf, settings: settings).decide(
       worker: queue.worker, isWhole: queue.isWhole && !isOffline, store: queue.store, source: queue.source)
     state.values.withLock { values in
-      values.summary.faults = gate.faults.merging(faultMessages) { "\($0) \($1)" }
+      values.summary.faults = gate.faults.merging(faults) { "\($0) \($1)" }
     }
   }
 
