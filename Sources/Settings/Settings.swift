@@ -23,6 +23,8 @@ package struct Settings: Sendable {
     package var keepRaw: Span? = .days(400)
     package var alertUnits = 10
     package var alertShare = Share(millionths: 1_000)
+
+    package var timeZone: TimeZone { TimeZone(identifier: timeZoneName) ?? .gmt }
   }
 
   package struct AppStoreConnect: Sendable {

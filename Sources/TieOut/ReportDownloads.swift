@@ -10,7 +10,6 @@ struct ReportDownloads {
   private static let waitLimit = 3
 
   let settings: Settings
-  let zone: ReportZone
   let account: ConnectAccount
   let client: ConnectClient
   let session: PostgresSession
@@ -29,7 +28,7 @@ struct ReportDownloads {
   /// Returns sentences about reports that could not be downloaded. `year` adds the monthly reports of a calendar year.
   func run(year: Int?) async throws -> [String] {
     let progress = Progress()
-    let today = zone.day(of: asOf)
+    let today = settings.tieOut.timeZone.reportDay(of: asOf)
     let vendors = account.vendors
     let (days, finance, months) = try await session.withConnection { connection in
       (
@@ -153,7 +152,7 @@ struct ReportDownloads {
   private func storeNoSales(_ report: ConnectReport, days: ClosedRange<ReportDay>?) async throws {
     // For a fiscal period the answer may mean that nothing is settled yet.
     guard let days else { return try await store(report, .unknown) }
-    let (asOf, span) = (asOf, ReportDays(days, in: zone))
+    let (asOf, span) = (asOf, ReportDays(days, in: settings.tieOut.timeZone))
     try await session.withConnection { connection in
       let hasOwnUnits = try OurTransactions.hasUnits(in: span, on: connection)
       try ConnectReportTable.storeNoSales(report, hasOwnUnits: hasOwnUnits, asOf: asOf, on: connection)

@@ -16,15 +16,10 @@ struct ReportFolderReader {
   let asOf: Instant
   let logger: Logger
 
-  struct Result {
-    var payments: [Payment] = []
-    var problems: [String] = []
-  }
-
   /// Stores new files in the order of names, so that the result is deterministic. Of two files of one report the last
   /// counts.
-  func read(on connection: borrowing BlockingConnection) throws -> Result {
-    var result = Result()
+  func read(on connection: borrowing BlockingConnection) throws -> TieOutRun.Gathered {
+    var result = TieOutRun.Gathered()
     let names: [String]
     do {
       names = try FileManager.default.contentsOfDirectory(atPath: directory).filter { !$0.hasPrefix(".") }
@@ -39,7 +34,8 @@ struct ReportFolderReader {
   }
 
   private func read(
-    _ name: String, among names: Set<String>, _ result: inout Result, on connection: borrowing BlockingConnection
+    _ name: String, among names: Set<String>, _ result: inout TieOutRun.Gathered,
+    on connection: borrowing BlockingConnection
   ) throws {
     let path = directory + "/" + name
     let attributes = try? FileManager.default.attributesOfItem(atPath: path)

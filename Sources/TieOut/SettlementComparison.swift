@@ -40,9 +40,7 @@ enum SettlementComparison {
       """
       SELECT s.sku, s.country, s.proceeds_currency, s.sign, s.day, s.developer_proceeds, sum(s.units),
         CASE WHEN bool_and(s.customer_currency = s.proceeds_currency) THEN sum(s.units * abs(s.customer_price)) END
-      FROM night_audit.connect_sales s JOIN night_audit.connect_reports_current r USING (report_id)
-      WHERE r.kind = 'SALES' AND r.frequency = 'DAILY' AND r.state = 'reported' AND \(try ConnectSalesRows.isProceeds)
-        AND s.day >= \(first.first.number)
+      FROM \(ConnectSalesRows.ofDailyReports) AND \(try ConnectSalesRows.isProceeds) AND s.day >= \(first.first.number)
       GROUP BY 1, 2, 3, 4, 5, 6 ORDER BY 1, 2, 3, 4, 5, 6
       """)
     var settled = try finance.copyOut(

@@ -30,7 +30,7 @@ package struct TieOutRun: Sendable {
 
   let settings: Settings
   let account: ConnectAccount?
-  let zone: ReportZone
+  private var zone: TimeZone { settings.tieOut.timeZone }
   package var asOf: Instant
   let logger: Logger
   let isStopped: @Sendable () -> Bool
@@ -39,41 +39,33 @@ package struct TieOutRun: Sendable {
   package init(
     settings: Settings, asOf: Instant, logger: Logger, isStopped: @escaping @Sendable () -> Bool
   ) throws {
-    guard let zone = ReportZone(settings.tieOut.timeZoneName) else {
-      throw ConfigurationError(
-        key: "tieOut.timeZone", problem: "\(settings.tieOut.timeZoneName) is not a time zone")
-    }
     let connect = settings.appStoreConnect
     account = try connect.privateKeyFile.map { _ in try ConnectAccount(connect) }
-    (self.settings, self.zone, self.asOf, self.logger, self.isStopped) = (settings, zone, asOf, logger, isStopped)
+    (self.settings, self.asOf, self.logger, self.isStopped) = (settings, asOf, logger, isStopped)
   }
 
   package struct Gathered: Sendable {
-    var problems: [String]
-    var payments: [Payment]
+    var problems: [String] = []
+    var payments: [Payment] = []
   }
 
   /// Downloads due reports, if `mayFetch`, and reads those in the folder. Throws if they cannot be stored.
   package func gather(mayFetch: Bool, year: Int? = nil) async throws -> Gathered {
-    let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit tie-out")
-    try await session.withConnection { try Migrator.requireCurrent($0) }
-    var problems: [String] = []
-    var payments: [Payment] = []
-    if let folder = settings.tieOut.folder {
-      let vendors = account?.vendors ?? []
-      let reader = ReportFolderReader(
-        directory: folder, onlyVendor: vendors.count == 1 ? vendors[0] : nil, asOf: asOf, logger: logger)
-      let found = try await session.withConnection { try reader.read(on: $0) }
-      problems += found.problems
-      payments = found.payments
+    try await settings.withStore("night-audit tie-out") { session in
+      var gathered = Gathered()
+      if let folder = settings.tieOut.folder {
+        let vendors = account?.vendors ?? []
+        let reader = ReportFolderReader(
+          directory: folder, onlyVendor: vendors.count == 1 ? vendors[0] : nil, asOf: asOf, logger: logger)
+        gathered = try await session.withConnection { try reader.read(on: $0) }
+      }
+      if mayFetch, let account { gathered.problems += try await fetch(account, year: year, session) }
+      if let keepRaw = settings.tieOut.keepRaw {
+        let oldest = asOf - keepRaw
+        try await session.withConnection { try ConnectReportTable.dropRaw(before: oldest, on: $0) }
+      }
+      return gathered
     }
-    if mayFetch, let account { problems += try await fetch(account, year: year, session) }
-    if let keepRaw = settings.tieOut.keepRaw {
-      let oldest = asOf - keepRaw
-      try await session.withConnection { try ConnectReportTable.dropRaw(before: oldest, on: $0) }
-    }
-    await session.close()
-    return Gathered(problems: problems, payments: payments)
   }
 
   private func fetch(
@@ -82,7 +74,7 @@ package struct TieOutRun: Sendable {
     // Two million rows are 40 MiB compressed, and several times that if a proxy inflates them.
     let transport = HTTPTransport(
       timeout: max(settings.timeout, .minutes(5)), concurrency: 1, inflates: false, maximumBodyBytes: 1 << 30)
-    do {
+    return try await finally({ await transport.shutdown() }) {
       let client = try ConnectClient(
         transport: transport, url: account.url, credentials: account.credentials, version: Version.current,
         now: { Instant.now }
@@ -91,14 +83,9 @@ package struct TieOutRun: Sendable {
         do { try await Task.sleep(for: .microseconds(span.microseconds)) } catch { throw CancellationError() }
       }
       let downloads = ReportDownloads(
-        settings: settings, zone: zone, account: account, client: client, session: session, asOf: asOf, logger: logger,
+        settings: settings, account: account, client: client, session: session, asOf: asOf, logger: logger,
         isStopped: isStopped)
-      let problems = try await downloads.run(year: year)
-      await transport.shutdown()
-      return problems
-    } catch {
-      await transport.shutdown()
-      throw error
+      return try await downloads.run(year: year)
     }
   }
 
@@ -114,7 +101,7 @@ package struct TieOutRun: Sendable {
     let sales = try scope.connect(
       settings.salesURL ?? settings.databaseURL, applicationName: "night-audit tie-out", profile: .salesReader)
     let writing = try scope.connect(settings.databaseURL, applicationName: "night-audit tie-out")
-    let today = zone.day(of: asOf)
+    let today = zone.reportDay(of: asOf)
     let vendors = account?.vendors ?? []
     let firstWeek = zone.firstWeek(since: asOf - settings.lookback)
     // Sales this old still affect a compared fiscal period.
@@ -181,9 +168,7 @@ package struct TieOutRun: Sendable {
   ) throws(PostgresError) -> Set<Scope.Product> {
     let rows = try connection.execute(
       """
-      SELECT DISTINCT s.parent, s.sku FROM night_audit.connect_sales s
-      JOIN night_audit.connect_reports_current r USING (report_id)
-      WHERE r.kind = 'SALES' AND r.frequency = 'DAILY' AND r.state = 'reported' AND s.day BETWEEN $1 AND $2
+      SELECT DISTINCT s.parent, s.sku FROM \(ConnectSalesRows.ofDailyReports) AND s.day BETWEEN $1 AND $2
       """, [.int(Int64(days.lowerBound.number)), .int(Int64(days.upperBound.number))])
     return Set(
       try rows.map { (row) throws(PostgresError) in

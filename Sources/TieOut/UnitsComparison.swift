@@ -29,18 +29,6 @@ struct UnitsComparison {
     var sellers: Set<String> = []
   }
 
-  private struct AppleRow {
-    var parent: Identifier
-    var type: Identifier
-    var day: ReportDay
-    var country: Identifier
-    var currency: Identifier
-    var price: Millionths
-    var sign: Int8
-    var units: Millionths
-    var rows: Int
-  }
-
   /// - Parameters:
   ///   - apple: reads `appleQuery`.
   ///   - ours: reads `OurTransactions.query`.
@@ -61,7 +49,7 @@ struct UnitsComparison {
       if hasTransaction { consider(try TransactionTable.productId(transactions)) }
       guard let product else { break }
       var sides: [String: ProductSides] = [:]
-      var strangers: [AppleRow] = []
+      var strangers: [(sku: Identifier, units: AppleUnits)] = []
       var claimed: Set<Identifier> = []
       var awaited: [String: [ReportDay: Millionths]] = [:]
       var booked: [OrderSumKey: ShopUnits] = [:]
@@ -78,8 +66,7 @@ struct UnitsComparison {
       }
       for (booking, sum) in booked { side(booking.app, product, &sides) { $0.shop.append(sum) } }
       while hasReport, try reports.id(0) == product {
-        let row = try Self.appleRow(reports)
-        add(row, of: product, to: &sides, &strangers, &seen)
+        try add(reports, of: product, to: &sides, &strangers, &seen)
         hasReport = try reports.advance()
       }
       var withSeveralIds: [OurTransactions.Row] = []
@@ -142,45 +129,41 @@ struct UnitsComparison {
     """
     SELECT s.sku, s.parent, s.type, s.day, s.country, s.customer_currency, s.customer_price, s.sign, sum(s.units),
       sum(s.rows)::bigint
-    FROM night_audit.connect_sales s JOIN night_audit.connect_reports_current r USING (report_id)
-    WHERE r.kind = 'SALES' AND r.frequency = 'DAILY' AND r.state = 'reported'
-      AND s.day BETWEEN \(days.lowerBound.number) AND \(days.upperBound.number)
+    FROM \(ConnectSalesRows.ofDailyReports) AND s.day BETWEEN \(days.lowerBound.number) AND \(days.upperBound.number)
     GROUP BY 1, 2, 3, 4, 5, 6, 7, 8 ORDER BY 1, 2, 3, 4, 5, 6, 7, 8
     """
   }
 
-  private static func appleRow(_ row: borrowing CopyReader) throws -> AppleRow {
-    AppleRow(
-      parent: try row.id(1), type: try row.id(2), day: ReportDay(number: Int(try row.int32(3))),
-      country: try row.id(4), currency: try row.id(5), price: try Millionths(row.numeric(6)),
-      sign: Int8(clamping: try row.int32(7)), units: try Millionths(row.numeric(8)), rows: Int(try row.int64(9)))
-  }
-
   private func add(
-    _ row: AppleRow, of product: Identifier, to sides: inout [String: ProductSides], _ strangers: inout [AppleRow],
-    _ seen: inout ObservedUnits
-  ) {
-    let rowKind = SalesRowKind(code: row.type, hasParent: !row.parent.isEmpty)
+    _ row: borrowing CopyReader, of product: Identifier, to sides: inout [String: ProductSides],
+    _ strangers: inout [(sku: Identifier, units: AppleUnits)], _ seen: inout ObservedUnits
+  ) throws {
+    let (parent, type, day) = (try row.id(1), try row.id(2), ReportDay(number: Int(try row.int32(3))))
+    let rowKind = SalesRowKind(code: type, hasParent: !parent.isEmpty)
     if rowKind == .app { return }
-    let isPrinted = coverage.printed.contains(row.day)
-    guard let app = scope.app(of: Scope.Product(parent: row.parent, productId: product)) else {
-      if coverage.compared.contains(row.day) { strangers.append(row) }
+    let price = try Millionths(row.numeric(6))
+    let units = AppleUnits.kind(of: rowKind, price: price, sign: Int8(clamping: try row.int32(7))).map { kind in
+      AppleUnits(
+        day: day, country: try row.id(4), currency: try row.id(5), kind: kind, price: price,
+        units: try Millionths(row.numeric(8)))
+    }
+    guard let app = scope.app(of: Scope.Product(parent: parent, productId: product)) else {
+      if let units, coverage.compared.contains(day) { strangers.append((parent, units)) }
       return
     }
-    if rowKind == .unknown, isPrinted { seen.unknownTypes[row.type, default: 0] += row.rows }
-    guard let kind = AppleUnits.kind(of: rowKind, price: row.price, sign: row.sign) else {
-      if isPrinted { seen.rowsWithoutUnits += row.rows }
+    let rows = coverage.printed.contains(day) ? Int(try row.int64(9)) : 0
+    if rowKind == .unknown, rows > 0 { seen.unknownTypes[type, default: 0] += rows }
+    guard let units else {
+      seen.rowsWithoutUnits += rows
       return
     }
-    side(app, product, &sides) {
-      $0.apple.append(
-        AppleUnits(
-          day: row.day, country: row.country, currency: row.currency, kind: kind, price: row.price, units: row.units))
-    }
+    side(app, product, &sides) { $0.apple.append(units) }
   }
 
   /// Rows of other apps, counted separately so that they are not unexplained.
-  private func otherScope(_ rows: [AppleRow], of product: Identifier) -> [TieOutRow] {
+  private func otherScope(
+    _ strangers: [(sku: Identifier, units: AppleUnits)], of product: Identifier
+  ) -> [TieOutRow] {
     struct Key: Hashable {
       var app: Identifier
       var day: ReportDay
@@ -189,12 +172,10 @@ struct UnitsComparison {
     // Marked, because a SKU may equal a configured app name.
     let ours = Set(settings.apps.flatMap { [$0.name, scope.app(named: $0.name, productId: product)] })
     var sums: [Key: Millionths] = [:]
-    for row in rows {
-      let rowKind = SalesRowKind(code: row.type, hasParent: !row.parent.isEmpty)
-      guard let kind = AppleUnits.kind(of: rowKind, price: row.price, sign: row.sign) else { continue }
-      var app = row.parent.text
+    for (sku, units) in strangers {
+      var app = sku.text
       while ours.contains(app) { app += " (SKU)" }
-      sums[Key(app: Identifier(app), day: row.day, kind: kind), default: .zero] += row.units
+      sums[Key(app: Identifier(app), day: units.day, kind: units.kind), default: .zero] += units.units
     }
     return sums.sorted {
       ($0.key.app, $0.key.day, $0.key.kind.rawValue) < ($1.key.app, $1.key.day, $1.key.kind.rawValue)

@@ -5,9 +5,9 @@ import Testing
 @testable import TieOut
 
 struct CalendarTests {
-  private let zone: ReportZone
+  private let zone: TimeZone
 
-  init() throws { zone = try #require(ReportZone("America/Los_Angeles")) }
+  init() throws { zone = try #require(TimeZone(identifier: "America/Los_Angeles")) }
 
   @Test func daysAreThoseOfTheGregorianCalendar() throws {
     var calendar = Calendar(identifier: .gregorian)
@@ -45,11 +45,11 @@ struct CalendarTests {
     #expect(days.day(of: zone.start(of: day) - .seconds(1)) == day.advanced(by: -1))
     #expect(days.day(of: days.end(of: day) - .seconds(1)) == day)
     #expect(days.day(of: days.end) == nil && days.day(of: days.start - .seconds(1)) == nil)
-    #expect(zone.day(of: days.end(of: day) - .seconds(1)) == day)
+    #expect(zone.reportDay(of: days.end(of: day) - .seconds(1)) == day)
   }
 
   @Test func westernEveningsBelongToTheEarlierDay() {
-    #expect(zone.day(of: Instant(seconds: 1_795_143_600)).description == "2026-11-19")
+    #expect(zone.reportDay(of: Instant(seconds: 1_795_143_600)).description == "2026-11-19")
   }
 
   /// Published first days of periods 02 to 12, and the year's end.

@@ -1,3 +1,4 @@
+import Foundation
 import Reconciliation
 import Settings
 import Testing
@@ -276,9 +277,9 @@ struct ComparisonTests {
 }
 
 struct OurSideTests {
-  private let zone: ReportZone
+  private let zone: TimeZone
 
-  init() throws { zone = try #require(ReportZone("America/Los_Angeles")) }
+  init() throws { zone = try #require(TimeZone(identifier: "America/Los_Angeles")) }
 
   private func noon(_ date: String) -> Instant { zone.start(of: day(date)) + .hours(12) }
 

@@ -31,10 +31,10 @@ extension NightRun {
     return try TieOutRun(settings: settings, asOf: asOf, logger: logger) { [stop] in stop.stopped != nil }
   }
 
-  package func gross(year: Int, asOf: Instant) async throws -> YearGross {
-    let zone = ReportZone(settings.tieOut.timeZoneName)
+  package func gross(year: Int?, asOf: Instant) async throws -> YearGross? {
+    guard let year else { return nil }
     let vendors = settings.appStoreConnect.vendorNumbers
-    let today = zone?.day(of: asOf) ?? ReportDay(number: 0)
+    let today = settings.tieOut.timeZone.reportDay(of: asOf)
     return try await settings.withStore("night-audit tie-out") { session in
       try await session.withConnection { try YearGross.read(year: year, today: today, vendors: vendors, on: $0) }
     }

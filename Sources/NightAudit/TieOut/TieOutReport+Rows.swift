@@ -52,27 +52,14 @@ extension TieOutTable.Period {
 
 extension TieOutLine {
   fileprivate init(_ row: TieOutRow) {
-    let comparison = row.comparison
-    var values: [Millionths?] = [row.apple, row.ours, row.shop, comparison?.difference]
-    values += TieOutExplanation.allCases.map { comparison?.explained[$0] }
-    values.append(comparison?.unexplained)
     self.init(
       level: row.level.rawValue, app: row.app, productId: row.productId, day: row.day.description,
-      country: row.country.text, currency: row.currency.text, kind: row.kind.rawValue, figures: values)
+      country: row.country.text, currency: row.currency.text, kind: row.kind.rawValue, figures: row.figures)
   }
 }
 
 extension SettlementLine {
   init(_ period: TieOutTable.Period) {
-    let line = period.line
-    func figureOfSales(_ value: Millionths) -> Millionths? { period.hasSales ? value : nil }
-    self.init(
-      period: period.name, currency: period.currency.text,
-      figures: [
-        figureOfSales(line.salesProceeds), figureOfSales(line.openAtEnd), line.settledFromBefore,
-        figureOfSales(line.neverCollected), line.settled, figureOfSales(line.difference),
-        line.isGrossKnown ? figureOfSales(line.gross) : nil, line.isTaxKnown ? figureOfSales(line.commission) : nil,
-        line.isTaxKnown ? figureOfSales(.zero) : nil,
-      ])
+    self.init(period: period.name, currency: period.currency.text, figures: period.figures)
   }
 }

@@ -31,8 +31,7 @@ struct TieOutReport: Sendable {
       return TieOutReport(problem: problem ?? "no tie-out was made yet")
     }
     // Whole weeks within the lookback are listed.
-    let firstWeek =
-      ReportZone(settings.tieOut.timeZoneName)?.firstWeek(since: asOf - settings.lookback) ?? record.days.lowerBound
+    let firstWeek = settings.tieOut.timeZone.firstWeek(since: asOf - settings.lookback)
     var (totals, weeks) = (TieOutTotals(), TieOutTotals())
     try TieOutTable.forEach(
       min(firstWeek, record.days.lowerBound)...record.days.upperBound, asOf: record.asOf, on: connection

@@ -56,7 +56,7 @@ package struct TieOutText {
   private let facts: TieOutFacts
   private static let longestList = 30
 
-  package init(_ outcome: TieOutOutcome, gross: YearGross? = nil, year: Int? = nil) {
+  package init(_ outcome: TieOutOutcome, gross: YearGross?) {
     self.outcome = outcome
     let (record, facts) = (outcome.record, TieOutFacts(outcome.record, outcome.totals))
     self.facts = facts
@@ -68,8 +68,7 @@ package struct TieOutText {
           week: week.monday.description, units: week.units.decimal,
           amount: week.amount.map { Self.amount(of: $0, week.currency) }, currency: week.currency?.text)
       },
-      settlement: outcome.periods.map { Period($0) }, notes: record.notes,
-      gross: gross.flatMap { gross in year.map { Gross(gross, year: $0) } })
+      settlement: outcome.periods.map { Period($0) }, notes: record.notes, gross: gross.map { Gross($0) })
   }
 
   /// Exit status of the command. A night is not incomplete because of the tie-out.
@@ -115,12 +114,11 @@ package struct TieOutText {
 
   private var settlement: String {
     var table = TextTable([.left("period"), .left("currency")] + SettlementLine.titles.map { .right($0.lowercased()) })
-    for period in document.settlement {
-      let amounts = [
-        period.salesProceeds, period.openAtEnd, period.settledFromBefore, period.neverCollected, period.settled,
-        period.difference,
-      ]
-      table.add([period.fiscalPeriod, period.currency] + amounts.map { $0.map(Money.grouped) ?? "" })
+    for period in outcome.periods {
+      let amounts = period.figures.prefix(SettlementLine.titles.count).map { figure in
+        figure.map { Money.grouped(Self.amount(of: $0, period.currency)) } ?? ""
+      }
+      table.add([period.name, period.currency.text] + amounts)
     }
     return table.text(width: nil)
   }
@@ -140,13 +138,13 @@ extension TieOutText.Period {
 }
 
 extension TieOutText.Gross {
-  fileprivate init(_ gross: YearGross, year: Int) {
+  fileprivate init(_ gross: YearGross) {
     let lines = gross.lines.map {
       Line(
         month: $0.month, country: $0.country.text, currency: $0.currency.text,
         gross: TieOutText.amount(of: $0.gross, $0.currency))
     }
-    self.init(year: year, lines: lines, missing: gross.missing, running: gross.running)
+    self.init(year: gross.year, lines: lines, missing: gross.missing, running: gross.running)
   }
 
   fileprivate var text: String {

@@ -21,19 +21,14 @@ struct Group {
   /// An upgrade may come any time after the purchase that it replaces.
   private static let upgradeLags = -1...Int(Int32.max)
 
-  private(set) var series: [Series]
+  private var series: [Series]
   var evidence = Evidence()
 
   init(dayCount: Int) { series = TieOutClass.allCases.map { Series(sign: $0 == .refund ? -1 : 1, count: dayCount) } }
 
-  subscript(_ kind: TieOutClass) -> Series { series[kind.index] }
-
-  mutating func add(apple units: Millionths, _ kind: TieOutClass, on day: Int) {
-    series[kind.index].add(apple: units, on: day)
-  }
-
-  mutating func add(ours units: Millionths, _ kind: TieOutClass, on day: Int) {
-    series[kind.index].add(ours: units, on: day)
+  subscript(_ kind: TieOutClass) -> Series {
+    get { series[kind.index] }
+    _modify { yield &series[kind.index] }
   }
 
   /// Explains the differences, given the coverage of each day by class.
@@ -41,21 +36,19 @@ struct Group {
     let days = series[0].days.indices
     let shadows = TieOutClass.allCases.map { explainMissing($0, coverage($0)) }
     explainFree()
-    for day in days { series[TieOutClass.restore.index].takeAll(on: day, .restore) }
+    for day in days { self[.restore].takeAll(on: day, .restore) }
     for kind in [TieOutClass.sale, .refund] {
       let lags = kind == .refund ? Self.refundLags : Self.timingLags
-      series[kind.index].pair(kind == .refund ? .refundTiming : .timing, lags: lags)
+      self[kind].pair(kind == .refund ? .refundTiming : .timing, lags: lags)
       explainNeighbours(kind, coverage(kind), shadow: shadows[kind.index], lags: lags)
       explainCountry(kind, lags: lags)
     }
     explainRefunds()
     for (day, units) in evidence.unclaimedRenewals {
-      let sales = TieOutClass.sale.index
-      series[sales].take(min(units, series[sales].ourExcess(day)), on: day, .renewal)
+      self[.sale].take(min(units, self[.sale].ourExcess(day)), on: day, .renewal)
     }
     if evidence.isUnknownProduct {
-      let sales = TieOutClass.sale.index
-      for day in days { series[sales].take(series[sales].appleExcess(day), on: day, .unknownProduct) }
+      for day in days { self[.sale].take(self[.sale].appleExcess(day), on: day, .unknownProduct) }
     }
   }
 
@@ -64,10 +57,10 @@ struct Group {
   private mutating func explainMissing(_ kind: TieOutClass, _ coverage: [DayCoverage.Coverage]) -> [Int: Millionths] {
     var shadow: [Int: Millionths] = [:]
     for day in coverage.indices {
-      let excess = series[kind.index].ourExcess(day)
+      let excess = self[kind].ourExcess(day)
       switch coverage[day] {
-      case .missing, .young: series[kind.index].takeAll(on: day, .notReported)
-      case .partial: series[kind.index].take(excess, on: day, .notReported)
+      case .missing, .young: self[kind].takeAll(on: day, .notReported)
+      case .partial: self[kind].take(excess, on: day, .notReported)
       case .final: continue
       }
       if excess > .zero { shadow[day] = excess }
@@ -78,22 +71,20 @@ struct Group {
   /// Units without money need no order. Our units without a price count as sales until Apple's price shows that they
   /// were free.
   private mutating func explainFree() {
-    let free = TieOutClass.free.index
-    let days = series[free].days.indices
+    let days = self[.free].days.indices
     var supply = evidence.mayBeFree
     for lags in [0...0, Self.timingLags] {
-      for taker in days where series[free].appleExcess(taker) > .zero {
+      for taker in days where self[.free].appleExcess(taker) > .zero {
         for giver in supply.keys.sorted() where lags.contains(taker - giver) { shareFree(giver, taker, &supply) }
       }
     }
-    for day in series[free].days.indices { series[free].takeAll(on: day, .free) }
+    for day in days { self[.free].takeAll(on: day, .free) }
   }
 
   private mutating func shareFree(_ giver: Int, _ taker: Int, _ supply: inout [Int: Millionths]) {
-    let (sales, free) = (TieOutClass.sale.index, TieOutClass.free.index)
-    let shared = min(supply[giver] ?? .zero, series[sales].ourExcess(giver), series[free].appleExcess(taker))
-    series[sales].take(shared, on: giver, .free)
-    series[free].take(shared, on: taker, .free)
+    let shared = min(supply[giver] ?? .zero, self[.sale].ourExcess(giver), self[.free].appleExcess(taker))
+    self[.sale].take(shared, on: giver, .free)
+    self[.free].take(shared, on: taker, .free)
     supply[giver, default: .zero] -= shared
   }
 
@@ -102,34 +93,33 @@ struct Group {
     _ kind: TieOutClass, _ coverage: [DayCoverage.Coverage], shadow: [Int: Millionths], lags: ClosedRange<Int>
   ) {
     var shadow = shadow
-    series[kind.index].draw(.notReported, from: &shadow, lags: lags)
-    for day in coverage.indices where coverage[day] == .final && series[kind.index].ourExcess(day) > .zero {
+    self[kind].draw(.notReported, from: &shadow, lags: lags)
+    for day in coverage.indices where coverage[day] == .final && self[kind].ourExcess(day) > .zero {
       let neighbours = max(0, day + lags.lowerBound)...(day + lags.upperBound)
       // Days after the last one have no report yet.
       if neighbours.contains(where: { $0 >= coverage.count || coverage[$0] != .final }) {
-        series[kind.index].takeAll(on: day, .notReported)
+        self[kind].takeAll(on: day, .notReported)
       }
     }
   }
 
   private mutating func explainCountry(_ kind: TieOutClass, lags: ClosedRange<Int>) {
     if evidence.hasNoCountry {
-      for day in series[kind.index].days.indices { series[kind.index].takeAll(on: day, .countryUnknown) }
+      for day in self[kind].days.indices { self[kind].takeAll(on: day, .countryUnknown) }
     } else if var supply = evidence.withoutCountry[kind] {
-      series[kind.index].draw(.countryUnknown, from: &supply, lags: lags)
+      self[kind].draw(.countryUnknown, from: &supply, lags: lags)
       evidence.withoutCountry[kind] = supply
     }
   }
 
   private mutating func explainRefunds() {
-    let refunds = TieOutClass.refund.index
+    var refunds = self[.refund]
     for (day, units) in evidence.returnsBelowAllPrices {
-      series[refunds].take(min(units, series[refunds].appleExcess(day)), on: day, .partialRefund)
+      refunds.take(min(units, refunds.appleExcess(day)), on: day, .partialRefund)
     }
-    series[refunds].draw(.partialRefund, from: &evidence.partialRefunds, lags: Self.refundLags)
-    series[refunds].draw(.upgrade, from: &evidence.upgrades, lags: Self.upgradeLags)
-    for day in series[refunds].days.indices {
-      series[refunds].take(series[refunds].appleExcess(day), on: day, .refundUnknown)
-    }
+    refunds.draw(.partialRefund, from: &evidence.partialRefunds, lags: Self.refundLags)
+    refunds.draw(.upgrade, from: &evidence.upgrades, lags: Self.upgradeLags)
+    for day in refunds.days.indices { refunds.take(refunds.appleExcess(day), on: day, .refundUnknown) }
+    self[.refund] = refunds
   }
 }

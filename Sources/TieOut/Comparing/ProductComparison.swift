@@ -188,7 +188,7 @@ package struct ProductComparison: Sendable {
     }
     for units in sides.apple where coverage.days.contains(units.day) && apple(units) {
       let day = coverage.index(units.day)
-      group.add(apple: units.units, units.kind, on: day)
+      group[units.kind].add(apple: units.units, on: day)
       // Cheaper than every sale there: part of the price was refunded.
       if units.kind == .refund,
         let least = cheapest[Place(country: units.country, currency: units.currency)], units.price < least
@@ -198,7 +198,7 @@ package struct ProductComparison: Sendable {
     }
     for units in sides.ours where coverage.days.contains(units.day) && ours(units) {
       let day = coverage.index(units.day)
-      group.add(ours: Millionths(units.units), units.kind, on: day)
+      group[units.kind].add(ours: Millionths(units.units), on: day)
       if units.mayBeFree { group.evidence.mayBeFree[day, default: .zero] += Millionths(units.units) }
       if units.isUnclaimedRenewal { group.evidence.unclaimedRenewals[day, default: .zero] += Millionths(units.units) }
     }

@@ -96,12 +96,3 @@ package struct TieOutTotals: Sendable {
     }.sorted { ($0.app, $0.productId, $0.monday) < ($1.app, $1.productId, $1.monday) }
   }
 }
-
-extension ReportZone {
-  /// The Monday of the first week whose orders are all known, given orders from `instant` on.
-  package func firstWeek(since instant: Instant) -> ReportDay {
-    // The instant's own day is incomplete, and Apple counts up to some days after us.
-    let day = day(of: instant).advanced(by: 1 + Group.timingLags.upperBound)
-    return day.monday == day ? day : day.monday.advanced(by: 7)
-  }
-}

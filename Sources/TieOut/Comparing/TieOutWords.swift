@@ -77,6 +77,12 @@ package struct TieOutRow: Hashable, Sendable {
   /// Unexplained units of orders whose payment is not confirmed yet.
   package var awaited = Millionths.zero
 
+  /// Both sides, the shop's side, the difference, each explanation, and the unexplained rest; nil: unknown.
+  package var figures: [Millionths?] {
+    [apple, ours, shop, comparison?.difference] + TieOutExplanation.allCases.map { comparison?.explained[$0] }
+      + [comparison?.unexplained]
+  }
+
   var isUnexplainedSale: Bool { level == .units && kind == .sale && comparison.map { $0.unexplained > .zero } ?? false }
 
   /// `difference` = Apple - ours = the sum of `explained` + `unexplained`.

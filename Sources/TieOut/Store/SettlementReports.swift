@@ -79,9 +79,7 @@ extension SettlementReports.Sales {
   static func read(since first: ReportDay, on connection: borrowing BlockingConnection) throws -> Self {
     let rows = try connection.execute(
       """
-      SELECT DISTINCT r.vendor, s.day
-      FROM night_audit.connect_sales s JOIN night_audit.connect_reports_current r USING (report_id)
-      WHERE r.kind = 'SALES' AND r.frequency = 'DAILY' AND r.state = 'reported' AND \(try ConnectSalesRows.isProceeds)
+      SELECT DISTINCT r.vendor, s.day FROM \(ConnectSalesRows.ofDailyReports) AND \(try ConnectSalesRows.isProceeds)
         AND s.day >= $1
       """, [.int(Int64(first.number))])
     var days: [String: Set<ReportDay>] = [:]

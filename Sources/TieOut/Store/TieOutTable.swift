@@ -32,11 +32,7 @@ package enum TieOutTable {
   }
 
   private static func append(_ row: TieOutRow, asOf: Instant, to writer: inout CopyWriter) throws {
-    let comparison = row.comparison
-    var amounts: [Millionths?] = [row.apple, row.ours, row.shop, comparison?.difference]
-    amounts += TieOutExplanation.allCases.map { comparison?.explained[$0] }
-    amounts += [comparison?.unexplained, row.awaited]
-    let numerics = amounts.map { amount in amount.flatMap { PostgresNumeric($0) } }
+    let numerics = (row.figures + [row.awaited]).map { amount in amount.flatMap { PostgresNumeric($0) } }
     try writer.row { (writer) throws(PostgresError) in
       for text in [
         row.level.rawValue, row.app, row.productId.text, row.day.description, row.country.text, row.currency.text,
@@ -99,6 +95,19 @@ package enum TieOutTable {
     package var currency: Identifier
     package var line: ProceedsSettlement.Line
     package var hasSales: Bool
+
+    /// Sales proceeds, open at the end, settled from before, never collected, settled, difference, gross, commission,
+    /// tax; nil: unknown.
+    package var figures: [Millionths?] {
+      func ofSales(_ value: Millionths, ifKnown isKnown: Bool = true) -> Millionths? {
+        hasSales && isKnown ? value : nil
+      }
+      return [
+        ofSales(line.salesProceeds), ofSales(line.openAtEnd), line.settledFromBefore, ofSales(line.neverCollected),
+        line.settled, ofSales(line.difference), ofSales(line.gross, ifKnown: line.isGrossKnown),
+        ofSales(line.commission, ifKnown: line.isTaxKnown), ofSales(.zero, ifKnown: line.isTaxKnown),
+      ]
+    }
   }
 
   /// Replaces rows of these periods by this or an earlier as-of. Requires a transaction.
@@ -109,20 +118,10 @@ package enum TieOutTable {
       "DELETE FROM night_audit.tie_out_periods WHERE fiscal_period = ANY ($1::text[]) AND as_of <= $2",
       [.textArray(names), .timestamp(asOf.microseconds)])
     for row in rows {
-      let (line, hasSales) = (row.line, row.hasSales)
-      func value(_ amount: Millionths, _ isKnown: Bool) -> PostgresValue {
-        .numeric(isKnown ? PostgresNumeric(amount) : nil)
-      }
+      let figures = row.figures.map { PostgresValue.numeric($0.flatMap { PostgresNumeric($0) }) }
       try connection.execute(
         "INSERT INTO night_audit.tie_out_periods VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
-        [
-          .text(row.name), .text(row.currency.text), value(line.salesProceeds, hasSales),
-          value(line.openAtEnd, hasSales),
-          value(line.settledFromBefore, true), value(line.neverCollected, hasSales), value(line.settled, true),
-          value(line.difference, hasSales), value(line.gross, hasSales && line.isGrossKnown),
-          value(line.commission, hasSales && line.isTaxKnown), value(.zero, hasSales && line.isTaxKnown),
-          .timestamp(asOf.microseconds),
-        ])
+        [.text(row.name), .text(row.currency.text)] + figures + [.timestamp(asOf.microseconds)])
     }
   }
 

@@ -10,6 +10,7 @@ package struct YearGross: Sendable {
     package var gross: Millionths
   }
 
+  package let year: Int
   package var lines: [Line] = []
   /// Ended months with a missing report of some vendor: they are in no sum.
   package var missing: [String] = []
@@ -19,7 +20,7 @@ package struct YearGross: Sendable {
   package static func read(
     year: Int, today: ReportDay, vendors: [String], on connection: borrowing BlockingConnection
   ) throws -> YearGross {
-    var result = YearGross()
+    var result = YearGross(year: year)
     var years: [Line: Millionths] = [:]
     let reports = MonthReports(
       monthly: try ConnectReportTable.known(.sales, frequency: "MONTHLY", on: connection),

@@ -44,8 +44,7 @@ struct TieOutCommand: AsyncParsableCommand {
           key: "appStoreConnect.privateKeyFile",
           problem: "neither a key nor tieOut.folder is set: there is nothing to compare with")
       }
-      let gross = year == nil ? nil : try await night.gross(year: year ?? 0, asOf: request.asOf)
-      let text = TieOutText(outcome, gross: gross, year: year)
+      let text = TieOutText(outcome, gross: try await night.gross(year: year, asOf: request.asOf))
       try common.show(text.document, common.quiet && text.exitStatus == .complete ? nil : text.table)
       return text.exitStatus
     }

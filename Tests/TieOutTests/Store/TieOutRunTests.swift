@@ -169,7 +169,7 @@ struct TieOutRunTests {
     day: "2026-11-10", vendor: "80012345", before: .one, now: Millionths(5))
 
   private static func businessDay(_ asOf: Instant) -> String {
-    ReportZone("GMT")?.day(of: asOf - .days(1)).description ?? ""
+    TimeZone.gmt.reportDay(of: asOf - .days(1)).description
   }
 
   private static func weeks(_ rows: [TieOutRow]) -> [TieOutTotals.Week] {

@@ -2,18 +2,18 @@ import Foundation
 import Reconciliation
 import Run
 
-/// The time zone of Apple's report days: Pacific time by worldwide agreement. Days may have 23 or 25 hours.
-package struct ReportZone: Sendable {
-  private let zone: TimeZone
+/// Apple's report days are Pacific days by worldwide agreement. They may have 23 or 25 hours.
+extension TimeZone {
+  package func start(of day: ReportDay) -> Instant { start(of: day.civil) }
 
-  package init?(_ name: String) {
-    guard let zone = TimeZone(identifier: name) else { return nil }
-    self.zone = zone
+  package func reportDay(of instant: Instant) -> ReportDay { ReportDay(number: Int(day(of: instant).daysSince1970)) }
+
+  /// The Monday of the first week whose orders are all known, given orders from `instant` on.
+  package func firstWeek(since instant: Instant) -> ReportDay {
+    // The instant's own day is incomplete, and Apple counts up to some days after us.
+    let day = reportDay(of: instant).advanced(by: 1 + Group.timingLags.upperBound)
+    return day.monday == day ? day : day.monday.advanced(by: 7)
   }
-
-  package func start(of day: ReportDay) -> Instant { zone.start(of: day.civil) }
-
-  package func day(of instant: Instant) -> ReportDay { ReportDay(number: Int(zone.day(of: instant).daysSince1970)) }
 }
 
 /// Consecutive days with the instants at which they begin, for fast look-ups.
@@ -21,7 +21,7 @@ package struct ReportDays: Sendable {
   package let days: ClosedRange<ReportDay>
   private let starts: [Instant]
 
-  package init(_ days: ClosedRange<ReportDay>, in zone: ReportZone) {
+  package init(_ days: ClosedRange<ReportDay>, in zone: TimeZone) {
     self.days = days
     starts = (days.lowerBound...days.upperBound.advanced(by: 1)).map { zone.start(of: $0) }
   }
