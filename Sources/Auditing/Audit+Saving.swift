@@ -45,10 +45,10 @@ extension Audit {
       totals: collector.totals, summary: summary, directory: ReportFolder.absolute(folder.finalPath),
       content: folder.digest ?? "", mark: mark, exitStatus: status.rawValue,
       lookback: plan.selection.isNarrowing ? nil : (figures.orders, figures.deliveries), on: recording)
-    try record.lock?.requireStillHeld(on: recording)
+    try record.lock?.requireStillTaken(on: recording)
     try recording.commit()
     // Checked again because the commit may have waited.
-    try record.lock?.requireStillHeld(on: recording)
+    try record.lock?.requireStillTaken(on: recording)
   }
 
   /// Moves the report to the folder of held nights, records only that, and returns the path.
@@ -70,7 +70,7 @@ extension Audit {
     case .none: return try place.publish().path
     case .some(let connection):
       connection.rollback()
-      try record?.lock?.requireStillHeld(on: connection)
+      try record?.lock?.requireStillTaken(on: connection)
       path = try place.publish().path
       try record?.held(
         because: causes.map(\.description), mark: mark, directory: ReportFolder.absolute(path),

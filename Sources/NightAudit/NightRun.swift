@@ -18,9 +18,15 @@ struct StageClock {
 
   mutating func end(_ stage: String) {
     let now = ContinuousClock.now
-    let parts = (now - began).components
-    seconds.append((stage, Double(parts.seconds) + (Double(parts.attoseconds) / 1e15).rounded() / 1_000))
+    seconds.append((stage, (now - began).inSeconds))
     began = now
+  }
+}
+
+extension Duration {
+  /// Rounded to milliseconds.
+  var inSeconds: Double {
+    (Double(components.seconds) * 1_000 + (Double(components.attoseconds) / 1e15).rounded()) / 1_000
   }
 }
 
@@ -223,7 +229,7 @@ package struct NightRun: Sendable {
     let deadline = deadline(requested)
     let channels = try openChannels(asOf: requested.asOf, until: deadline)
     defer { channels.close() }
-    try await withSession { _ in }
+    try await settings.withStore("night-audit") { _ in }
     if let late = try await requireNotFuture(requested.asOf) { throw late }
     let request = try await requireSales(requested)
     let summary = try await recheck(request, channels, runId: runId, deadline: deadline)
@@ -233,20 +239,12 @@ package struct NightRun: Sendable {
 
   /// Counts the checks that are due. Asks nothing and changes nothing.
   package func dueOnly(_ request: NightRequest) async throws -> RecheckSummary {
-    try await withSession { _ in }
+    try await settings.withStore("night-audit") { _ in }
     let queue = try await openQueue(request, isTaking: false)
     var summary = RecheckSummary()
     summary.due = try await queue.dueCount() + queue.unknownCount()
     await queue.close()
     return summary
-  }
-
-  /// Opens a session for `body`, on a current schema, and closes it.
-  private func withSession<Result: Sendable>(_ body: (PostgresSession) async throws -> Result) async throws -> Result {
-    try await connect().closing { session in
-      try await session.withConnection { try Migrator.requireCurrent($0) }
-      return try await body(session)
-    }
   }
 
   /// Audits from what is stored. Writes nothing to the database, and files only to `--out`.
@@ -261,7 +259,7 @@ package struct NightRun: Sendable {
     var known = KnownRuns()
     if let out = request.out {
       try ReportFolder.requireUnreserved(out, reports: settings.reportDirectory)
-      known = try await withSession { try await knownRuns($0) }
+      known = try await settings.withStore("night-audit") { try await knownRuns($0) }
       try ReportFolder.check(.exact(out), asOf: request.asOf, known: known)
     }
     let began = ContinuousClock.now
@@ -279,9 +277,7 @@ package struct NightRun: Sendable {
   }
 
   private func storedFaults(_ request: NightRequest) async throws -> [String: String] {
-    try await withSession { session in
-      try await session.withConnection { try AskingFaults.read(asOf: request.asOf, on: $0) }
-    }
+    try await settings.withStore("night-audit", .snapshot) { try AskingFaults.read(asOf: request.asOf, on: $0) }
   }
 
   private func clocks(_ session: PostgresSession) async throws -> Clocks {

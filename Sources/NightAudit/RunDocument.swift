@@ -41,8 +41,7 @@ struct RunDocument: Encodable {
     version = Version.current
     trail = record.trail
     finishedAt = Date().ISO8601Format()
-    let parts = duration.components
-    seconds = (Double(parts.seconds) * 1_000 + (Double(parts.attoseconds) / 1e15).rounded()) / 1_000
+    seconds = duration.inSeconds
     self.exitStatus = exitStatus.rawValue
     apple = recheck.map { summary in
       Apple(

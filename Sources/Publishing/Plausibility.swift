@@ -79,13 +79,7 @@ package struct NightFigures: Sendable {
     }
   }
 
-  package init(
-    orders: Int = 0, deliveries: Int = 0, ordered: MoneyByCurrency = MoneyByCurrency(), badRows: Sample = Sample(),
-    pseudonyms: Pseudonyms? = nil
-  ) {
-    (self.pseudonyms, self.orders, self.deliveries, self.ordered) = (pseudonyms, orders, deliveries, ordered)
-    self.badRows = badRows
-  }
+  package init(pseudonyms: Pseudonyms? = nil) { self.pseudonyms = pseudonyms }
 
   package mutating func add(_ finding: Finding, wasOpen: Bool) {
     let pseudonyms = pseudonyms

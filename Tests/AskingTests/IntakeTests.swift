@@ -124,7 +124,7 @@ import Testing
       "gone": ("account_gone", nil, nil), "contradicted": ("contradiction", "Production", nil),
       "replaced": ("account_gone", "Production", nil), "odd": ("apple_error", nil, nil),
       // The refused payload is not the one that Apple accepted.
-      "held": ("systemic", "Production", "rejected"), "refused": ("apple_error", "Production", "review"),
+      "deferred": ("systemic", "Production", "rejected"), "refused": ("apple_error", "Production", "review"),
     ]
     for id in states.keys {
       try await shop.order(id, transaction: nil)
@@ -133,16 +133,16 @@ import Testing
     let queue = try await shop.queue()
     try await queue.enqueue()
     for (id, described) in try await queue.source.describe(states.keys.map { Identifier($0) }) {
-      let (reason, environment, held) = try #require(states[id.text])
+      let (reason, environment, deferred) = try #require(states[id.text])
       try await shop.session.execute(
         """
-        UPDATE night_audit.receipt_checks SET outcome = 'review', reason = $2, environment = $3, held_outcome = $4,
+        UPDATE night_audit.receipt_checks SET outcome = 'review', reason = $2, environment = $3, deferred_outcome = $4,
           refusal = CASE WHEN $4 <> '' THEN 'signature_invalid' END, answered_at = $6, last_attempt = $6,
           fingerprint = $5
         WHERE subject_id = $1
         """,
         [
-          .text(id.text), .text(reason), .text(environment), .text(held), .text(described.fingerprint),
+          .text(id.text), .text(reason), .text(environment), .text(deferred), .text(described.fingerprint),
           .timestamp(Self.asOf.microseconds),
         ])
     }

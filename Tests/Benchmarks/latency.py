@@ -185,7 +185,7 @@ class Asking:
             self.verdict(
                 f"{name}: checks that came out otherwise than by one, or not at all", len(work.known ^ one.known), 0, 0
             )
-            self.verdict(f"{name}: checks that are held by a worker that has ended", work.held, 0, 0)
+            self.verdict(f"{name}: checks that a worker that has ended still leases", work.leased, 0, 0)
         return 0 if self.are_met else 1
 
     def share(self, database, workers, killed_at=None):
@@ -242,7 +242,7 @@ class SharedWork:
           SELECT subject_kind, subject_id, outcome, reason, environment, brought_count, due_from
           FROM night_audit.receipt_checks"""))
         self.known.update(asking.rows(database, "SELECT environment, transaction_id FROM night_audit.transactions"))
-        [self.held] = map(int, asking.rows(
+        [self.leased] = map(int, asking.rows(
             database, "SELECT count(*) FROM night_audit.receipt_checks WHERE worker IS NOT NULL"))
         end = ", one of them killed" if killed else ""
         print(f"{workers} at once{end}: {self.requests:,} requests in {self.wall:.1f} s", flush=True)

@@ -25,7 +25,8 @@ import Testing
     orders: Int = 1_000, deliveries: Int = 900, ordered: Int64 = 500_000,
     _ change: (inout NightFigures) -> Void = { _ in }
   ) -> NightFigures {
-    var night = NightFigures(orders: orders, deliveries: deliveries, ordered: MoneyByCurrency([euro: Int128(ordered)]))
+    var night = NightFigures()
+    (night.orders, night.deliveries, night.ordered) = (orders, deliveries, MoneyByCurrency([euro: Int128(ordered)]))
     change(&night)
     return night
   }

@@ -27,7 +27,7 @@ package struct SystemicGuard: Sendable {
   }
 
   private static let isPending = """
-    c.held_outcome <> '\(CheckOutcome.review.rawValue)' AND c.outcome = '\(CheckOutcome.review.rawValue)'
+    c.deferred_outcome <> '\(CheckOutcome.review.rawValue)' AND c.outcome = '\(CheckOutcome.review.rawValue)'
       AND c.reason = '\(PaymentReason.systemic.rawValue)'
     """
 
@@ -36,7 +36,7 @@ package struct SystemicGuard: Sendable {
   private static let isWaiting = """
     c.due_rank IN (\(Dueness.Rank.urgent.rawValue), \(Dueness.Rank.open.rawValue)) AND c.due_from IS NOT NULL
       AND c.subject_kind = 'receipt' AND c.outcome IN ('pending', 'unanswered') AND c.brought_count > 0
-      AND c.held_outcome IS NULL
+      AND c.deferred_outcome IS NULL
     """
 
   private static let night = "interval '\(PendingRefusals.night.wholeSeconds) seconds'"

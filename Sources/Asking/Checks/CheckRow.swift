@@ -55,8 +55,8 @@ package struct CheckRow: Sendable {
   static let columns = """
     c.subject_kind, c.subject_id, c.received_at, c.known_since, c.is_urgent, c.is_wanted, c.outcome, c.reason, c.channel, \
     c.attempts, c.last_attempt, c.answered_at, c.outcome_since, c.unanswered_since, c.critical_since, c.app, \
-    c.environment, c.brought_count, c.fingerprint, c.refusal, c.held_outcome, c.held_reason, c.due_from, c.due_until, \
-    c.due_rank, c.bundle_id, c.gone_at, c.signed_transaction_id, c.order_id, c.accused_since
+    c.environment, c.brought_count, c.fingerprint, c.refusal, c.deferred_outcome, c.deferred_reason, c.due_from, \
+    c.due_until, c.due_rank, c.bundle_id, c.gone_at, c.signed_transaction_id, c.order_id, c.accused_since
     """
 
   init(_ row: PostgresRow) throws(PostgresError) {

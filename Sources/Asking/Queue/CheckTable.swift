@@ -25,15 +25,16 @@ package struct CheckTable: Sendable {
         outcome = now.outcome, reason = now.reason, attempts = now.attempts, last_attempt = now.last_attempt,
         answered_at = now.answered_at, outcome_since = now.outcome_since, unanswered_since = now.unanswered_since,
         critical_since = now.critical_since, app = now.app, fingerprint = now.fingerprint, refusal = now.refusal,
-        held_outcome = now.held_outcome, held_reason = now.held_reason, due_from = now.due_from, due_until = now.due_until,
-        due_rank = coalesce(now.due_rank, c.due_rank), gone_at = now.gone_at, accused_since = now.accused_since
+        deferred_outcome = now.deferred_outcome, deferred_reason = now.deferred_reason, due_from = now.due_from,
+        due_until = now.due_until, due_rank = coalesce(now.due_rank, c.due_rank), gone_at = now.gone_at,
+        accused_since = now.accused_since
       FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::timestamptz[], $5::boolean[], $6::boolean[], $7::text[],
         $8::text[], $9::int[], $10::timestamptz[], $11::timestamptz[], $12::timestamptz[], $13::timestamptz[],
         $14::timestamptz[], $15::text[], $16::text[], $17::text[], $18::text[], $19::text[], $20::timestamptz[],
         $21::timestamptz[], $22::int[], $23::timestamptz[], $24::timestamptz[], $25::timestamptz[])
         AS now (subject_kind, subject_id, received_at, known_since, is_urgent, is_wanted, outcome, reason, attempts,
           last_attempt, answered_at, outcome_since, unanswered_since, critical_since, app, fingerprint, refusal,
-          held_outcome, held_reason, due_from, due_until, due_rank, gone_at, accused_since, attempt_when_read)
+          deferred_outcome, deferred_reason, due_from, due_until, due_rank, gone_at, accused_since, attempt_when_read)
       WHERE c.subject_kind = now.subject_kind AND c.subject_id = now.subject_id
         AND (c.last_attempt IS NULL OR c.last_attempt = now.attempt_when_read OR c.last_attempt < now.last_attempt)
       """,

@@ -70,12 +70,12 @@ package enum QueueRebuild {
         WHERE by_as_of = 1 OR by_id = 1)
       SELECT DISTINCT ON (subject_kind, subject_id) subject_kind, subject_id, outcome, reason FROM (
         SELECT c.subject_kind, c.subject_id, l.outcome, l.reason, l.by_as_of, l.answer_id,
-          bool_or(l.outcome = CASE WHEN is_held THEN c.held_outcome ELSE c.outcome END
-            AND l.reason IS NOT DISTINCT FROM CASE WHEN is_held THEN c.held_reason ELSE c.reason END)
+          bool_or(l.outcome = CASE WHEN is_deferred THEN c.deferred_outcome ELSE c.outcome END
+            AND l.reason IS NOT DISTINCT FROM CASE WHEN is_deferred THEN c.deferred_reason ELSE c.reason END)
             OVER (PARTITION BY c.subject_kind, c.subject_id) AS is_stored
         FROM night_audit.receipt_checks c JOIN last l USING (subject_kind, subject_id)
-        CROSS JOIN LATERAL (SELECT c.outcome = 'review' AND c.reason = 'systemic' AS is_held) systemic
-        WHERE c.outcome NOT IN ('pending', 'unanswered') AND NOT (is_held AND c.held_outcome IS NULL)) compared
+        CROSS JOIN LATERAL (SELECT c.outcome = 'review' AND c.reason = 'systemic' AS is_deferred) systemic
+        WHERE c.outcome NOT IN ('pending', 'unanswered') AND NOT (is_deferred AND c.deferred_outcome IS NULL)) compared
       WHERE NOT is_stored ORDER BY subject_kind, subject_id, by_as_of, answer_id DESC
       """)
     return try rows.reduce(into: [:]) { answers, row in

@@ -2,7 +2,7 @@ import AuditStore
 import Postgres
 import Reconciliation
 
-/// A process that asks: a number, a session that holds the advisory lock of that number, and a lease. A worker keeps
+/// A process that asks: a number, a session that has taken the advisory lock of that number, and a lease. A worker keeps
 /// its checks until its session ends or its lease expires. A session ends with its process, so the next worker takes
 /// over at once. A stopped process, or one on a sleeping host, keeps its session until the lease expires by the
 /// server's clock.
@@ -56,10 +56,10 @@ package struct Worker: Sendable {
     """
   }
 
-  /// The lock of the worker `$1`, if this session holds it.
+  /// The lock of the worker `$1`, if this session has taken it.
   private static let ownLock = "\(locks) AND l.objid = $1::int::oid AND l.pid = pg_backend_pid()"
 
-  /// A query for the numbers of living workers: a session holds the lock, and the lease has not expired.
+  /// A query for the numbers of living workers: a session has taken the lock, and the lease has not expired.
   static let living = """
     SELECT l.objid::bigint \(locks) AND EXISTS (
       SELECT FROM night_audit.workers w WHERE w.number = l.objid::bigint AND w.leased_until > clock_timestamp())

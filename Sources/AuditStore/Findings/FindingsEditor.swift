@@ -164,15 +164,13 @@ package struct FindingsEditor: Sendable {
   package func withDatabase<Result: Sendable>(
     _ mode: TransactionMode, _ body: @Sendable (borrowing BlockingConnection) throws -> Result
   ) async throws -> Result {
-    try await settings.withStore("night-audit findings") { session in
-      try await session.transaction(mode) { connection in
-        switch mode {
-        // Taken before anything is read, because a decision must not rest on rows that are being changed.
-        case .readWrite: try Trail.lockForDecision(on: connection)
-        case .snapshot, .importedSnapshot: break
-        }
-        return try body(connection)
+    try await settings.withStore("night-audit findings", mode) { connection in
+      switch mode {
+      // Taken before anything is read, because a decision must not rest on rows that are being changed.
+      case .readWrite: try Trail.lockForDecision(on: connection)
+      case .snapshot, .importedSnapshot: break
       }
+      return try body(connection)
     }
   }
 

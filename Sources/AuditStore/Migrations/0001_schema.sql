@@ -119,9 +119,9 @@ CREATE TABLE night_audit.receipt_checks (
   -- Payload, id and app when Apple was asked: the receipt is checked again after the shop corrects one of them.
   fingerprint text COLLATE "C",
   -- The kind of a refusal. A refusal is stored as `review` until the share of its kind in the night is known;
-  -- held_outcome and held_reason then become its outcome.
+  -- deferred_outcome and deferred_reason then become its outcome.
   refusal text COLLATE "C",
-  held_outcome text, held_reason text,
+  deferred_outcome text, deferred_reason text,
   -- The number of the worker that is asking. Its session holds the advisory lock of that number while it lives.
   worker integer,
   -- As-of of the run that missed the receipt in the shop's relation. Some later nights look for it again, because a
@@ -144,7 +144,7 @@ CREATE INDEX receipt_checks_due ON night_audit.receipt_checks (due_rank, due_fro
 CREATE INDEX receipt_checks_doubtful ON night_audit.receipt_checks (subject_id)
   WHERE subject_kind = 'receipt' AND outcome IN ('rejected', 'review', 'not_found');
 CREATE INDEX receipt_checks_pending_refusals ON night_audit.receipt_checks (last_attempt)
-  WHERE held_outcome <> 'review' AND outcome = 'review' AND reason = 'systemic';
+  WHERE deferred_outcome <> 'review' AND outcome = 'review' AND reason = 'systemic';
 CREATE INDEX receipt_checks_accused ON night_audit.receipt_checks (subject_kind, subject_id) WHERE accused_since IS NOT NULL;
 CREATE INDEX receipt_checks_gone ON night_audit.receipt_checks (gone_at, subject_id) WHERE gone_at IS NOT NULL;
 

@@ -8,10 +8,11 @@ import Run
 package struct RunLock: Sendable {
   package struct Locked: RunEndingError, CustomStringConvertible {
     package var exitStatus: ExitStatus { .locked }
-    package var holder: String
+    /// The run that has taken the lock.
+    package var owner: String
 
     package var description: String {
-      "another night-audit run holds this database's lock: \(holder); wait until it ends, or check pg_stat_activity"
+      "another night-audit run has taken this database's lock: \(owner); wait until it ends, or check pg_stat_activity"
     }
   }
 
@@ -19,12 +20,12 @@ package struct RunLock: Sendable {
   package struct Lost: RunEndingError, CustomStringConvertible {
     package var exitStatus: ExitStatus { .databaseUnreachable }
     package var description: String {
-      "the database has ended the session that held the run's lock, another run may have started, and nothing was "
+      "the database has ended the session that had taken the run's lock, another run may have started, and nothing was "
         + "published; look at the server's log for the reason, and run again"
     }
   }
 
-  /// The server process that holds the lock, and its start, because process IDs are reused.
+  /// The server process that has taken the lock, and its start, because process IDs are reused.
   private let backend: Int32
   private let backendStart: Int64
 
@@ -43,7 +44,7 @@ package struct RunLock: Sendable {
       // Waits because the server takes a moment to notice that a run was killed.
       if attempt < tries { try await Task.sleep(for: .milliseconds(200)) }
     }
-    throw Locked(holder: try await holder(session) ?? "it has just ended")
+    throw Locked(owner: try await owner(session) ?? "it has just ended")
   }
 
   private static let lockRow = """
@@ -51,7 +52,7 @@ package struct RunLock: Sendable {
     AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
     """
 
-  package static func holder(_ session: PostgresSession) async throws -> String? {
+  package static func owner(_ session: PostgresSession) async throws -> String? {
     let rows = try await session.execute(
       """
       SELECT l.pid, a.backend_start, host(a.client_addr), r.host, r.process_id, r.started_at
@@ -75,7 +76,7 @@ package struct RunLock: Sendable {
   }
 
   /// Checks the lock from any session of the database. Throws `Lost`.
-  package func requireStillHeld(on connection: borrowing BlockingConnection) throws {
+  package func requireStillTaken(on connection: borrowing BlockingConnection) throws {
     let isLocked = try connection.execute(
       """
       SELECT EXISTS (

@@ -12,6 +12,13 @@ extension Settings {
       return try await body(session)
     }
   }
+
+  /// Runs `body` in one transaction on our own database.
+  package func withStore<Result: Sendable>(
+    _ applicationName: String, _ mode: TransactionMode, _ body: @Sendable (borrowing BlockingConnection) throws -> Result
+  ) async throws -> Result {
+    try await withStore(applicationName) { try await $0.transaction(mode, body) }
+  }
 }
 
 extension PostgresSession {

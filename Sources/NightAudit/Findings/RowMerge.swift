@@ -8,15 +8,6 @@ import Spreadsheet
 
 /// Merges the rows of a returned workbook with the database, in batches.
 struct RowMerge {
-  struct Written: Hashable, Sendable {
-    var runId: String
-    var asOf: Instant
-    /// The newest finding event that its report contains; nil for a run of an earlier version.
-    var newestEvent: Int64?
-    /// Start by the database's clock. Without `newestEvent`, decisions before it count as contained in the workbook.
-    var began: Int64
-  }
-
   private struct Row: Hashable {
     var sheet: String
     /// The wanted columns that the sheet has; columns that it lacks are left alone.
@@ -63,7 +54,7 @@ struct RowMerge {
 
   var outcome = WorkbookImport.Outcome()
   private(set) var changes: [FindingChange] = []
-  private let written: [Written]
+  private let runs: [WorkbookOrigin.Run]
   private var batch: [Row] = []
   private var batchBytes = 0
   private var seen: [String: Place] = [:]
@@ -73,7 +64,8 @@ struct RowMerge {
   /// Longest accepted ID or status, with surrounding blanks.
   private static let longestCellText = 200
 
-  init(written: [Written]) { self.written = written }
+  /// - Parameter runs: the runs that may have written the workbook.
+  init(runs: [WorkbookOrigin.Run]) { self.runs = runs }
 
   // MARK: - Rows
 
@@ -257,7 +249,7 @@ struct RowMerge {
     {
       known[try row.text(0)] = (try People(row), [], try row.optionalText(5))
     }
-    for run in written {
+    for run in runs {
       for row in try connection.execute(
         RowMerge.before,
         [
@@ -273,15 +265,16 @@ struct RowMerge {
 
   /// Columns as a run's report shows them, from events before it and its own. An opened finding starts over.
   private static let before: String = {
-    func newest(_ column: String, or other: [String] = ["opened"]) -> String {
-      """
-      (SELECT CASE e.event WHEN '\(column)' THEN e.detail END FROM night_audit.finding_events e
-       WHERE e.finding_id = f.finding_id AND e.event IN ('\(column)', \(other.map { "'\($0)'" }.joined(separator: ", ")), 'opened')
-         AND CASE WHEN $3::bigint IS NULL
-           THEN e.recorded_at < $4::timestamptz OR e.run_id IS NOT NULL AND e.as_of <= $5::timestamptz
-           ELSE e.event_id <= $3::bigint OR e.run_id = $2::uuid END
-       ORDER BY e.event_id DESC LIMIT 1)
-      """
+    func newest(_ column: String, or other: [String] = []) -> String {
+      let events = ([column] + other + ["opened"]).map { "'\($0)'" }.joined(separator: ", ")
+      return """
+        (SELECT CASE e.event WHEN '\(column)' THEN e.detail END FROM night_audit.finding_events e
+         WHERE e.finding_id = f.finding_id AND e.event IN (\(events))
+           AND CASE WHEN $3::bigint IS NULL
+             THEN e.recorded_at < $4::timestamptz OR e.run_id IS NOT NULL AND e.as_of <= $5::timestamptz
+             ELSE e.event_id <= $3::bigint OR e.run_id = $2::uuid END
+         ORDER BY e.event_id DESC LIMIT 1)
+        """
     }
     return """
       SELECT f.finding_id, coalesce(\(newest("status", or: ["reopened", "returned"])), 'open'), \(newest("owner")),
@@ -296,9 +289,7 @@ extension ReadCell {
     guard case .number(let serial) = self, let day = CalendarDay.text(serial: serial) else { return self }
     return .text(day)
   }
-}
 
-extension ReadCell {
   func entry(_ column: String) throws(PeopleText.Refusal) -> String {
     let problem: String
     switch self {

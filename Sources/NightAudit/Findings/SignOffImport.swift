@@ -50,7 +50,7 @@ package enum SignOffImport {
     }
     let new = StoredSignOff(
       lines: Dictionary(sheet.lines.compactMap { line in lines[line.label].map { ($0, line.text) } }) { $1 })
-    let current = try StoredSignOff.current(ofRun: run.written.runId, on: connection)
+    let current = try StoredSignOff.current(ofRun: run.runId, on: connection)
     if current.contains(new) { return }
     if let reason = refusal(
       of: new, beside: current, incompleteReasons: acceptsIncomplete ? [] : run.incompleteReasons,
@@ -62,7 +62,7 @@ package enum SignOffImport {
     }
     outcome.signOff = sheet.lines
     if isDryRun { return }
-    try new.record(ofRun: run.written.runId, by: actor, changeId: changeId, on: connection)
+    try new.record(ofRun: run.runId, by: actor, changeId: changeId, on: connection)
   }
 
   private static func read(

@@ -46,8 +46,8 @@ package enum WorkbookImport {
     return try await editor.withDatabase(isDryRun ? .snapshot : .readWrite) { connection in
       let reader = try WorkbookReader(path: path)
       let origin = try WorkbookOrigin(of: reader, on: connection)
-      var merge = RowMerge(written: origin.runs.map(\.written))
-      merge.outcome.writtenFor = origin.runs.last?.written.asOf
+      var merge = RowMerge(runs: origin.runs)
+      merge.outcome.writtenFor = origin.runs.last?.asOf
       let people = [FindingsSheet.status, FindingsSheet.owner, FindingsSheet.remark, FindingsSheet.due]
       let wanted = people + [FindingsSheet.key, FindingsSheet.order]
       var found: Set<String> = []

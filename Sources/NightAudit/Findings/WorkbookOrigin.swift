@@ -14,7 +14,12 @@ struct WorkbookOrigin: Equatable {
   }
 
   struct Run: Hashable, Sendable {
-    var written: RowMerge.Written
+    var runId: String
+    var asOf: Instant
+    /// The newest finding event that its report contains; nil for a run of an earlier version.
+    var newestEvent: Int64?
+    /// Start by the database's clock. Without `newestEvent`, decisions before it count as contained in the workbook.
+    var began: Int64
     /// SHA-256 of `summary.json`; nil for a run of an earlier version.
     var summary: String?
     var day: String
@@ -101,8 +106,7 @@ extension WorkbookOrigin.Run {
       let period = try? Period(since: try row.text(9), until: until, in: zone)
       let missing = period.flatMap { WorkbookOrigin.missingDays(of: $0, in: zone, at: asOf) }
       return WorkbookOrigin.Run(
-        written: RowMerge.Written(
-          runId: try row.text(0), asOf: asOf, newestEvent: try row.optionalInt64(2), began: try row.timestamp(3)),
+        runId: try row.text(0), asOf: asOf, newestEvent: try row.optionalInt64(2), began: try row.timestamp(3),
         summary: try row.optionalText(4), day: until, isPublished: try row.bool(6), content: try row.optionalText(7),
         incompleteReasons: [missing].compactMap(\.self) + (try row.textArray(8).compactMap { $0 }))
     }

@@ -9,7 +9,7 @@ import Settings
 package enum RunHistory {
   /// The newest runs, newest first. Throws `PostgresError`, `SchemaError`.
   package static func list(_ settings: Settings, limit: Int) async throws -> [PastRun] {
-    try await withSnapshot(settings) { connection in
+    try await settings.withStore("night-audit runs", .snapshot) { connection in
       try connection.execute(
         "SELECT \(PastRun.columns) FROM night_audit.runs ORDER BY \(ForgottenRun.ran("runs")) DESC, run_id LIMIT $1",
         [.int(Int64(limit))]
@@ -36,7 +36,7 @@ package enum RunHistory {
 
   /// Finds a run, with or without a report. Throws `RunsError`, `PostgresError`, `SchemaError`.
   static func find(_ name: String, _ settings: Settings) async throws -> PastRun {
-    try await withSnapshot(settings) { try find(name, needsReport: false, $0) }
+    try await settings.withStore("night-audit runs", .snapshot) { try find(name, needsReport: false, $0) }
   }
 
   private static func find(
@@ -61,11 +61,5 @@ package enum RunHistory {
     guard let run = found.first else { throw RunsError.unknown(name) }
     if needsReport, run.complete == nil { throw RunsError.unfinished(name, exitStatus: run.exitStatus) }
     return run
-  }
-
-  private static func withSnapshot<Result: Sendable>(
-    _ settings: Settings, _ body: @Sendable (borrowing BlockingConnection) throws -> Result
-  ) async throws -> Result {
-    try await settings.withStore("night-audit runs") { try await $0.transaction(.snapshot, body) }
   }
 }

@@ -12,6 +12,8 @@ import Settings
 package struct RunVerification: Sendable {
   package typealias Check = TrailVerification.Check
 
+  private static let application = "night-audit verify"
+
   package private(set) var directory: String?
   package private(set) var checks: [Check] = []
   private var isReport = true
@@ -26,7 +28,7 @@ package struct RunVerification: Sendable {
 
   /// Verifies the whole trail, everything that it covers, and the schema's definitions.
   package init(trailOf settings: Settings) async throws {
-    checks = try await RunVerification.looking(settings) { connection in
+    checks = try await settings.withStore(Self.application, .snapshot) { connection in
       try TrailVerification.whole(on: connection).checks
         + [Check("answers about proofs", problem: QueueRebuild.problem(on: connection))]
     }
@@ -34,7 +36,7 @@ package struct RunVerification: Sendable {
   }
 
   private static func definitions(_ settings: Settings) async throws -> [Check] {
-    let differences = try await settings.withStore("night-audit verify") { session in
+    let differences = try await settings.withStore(application) { session in
       try await session.withConnection { try SchemaDefinitions().differences($0) }
     }
     if differences.isEmpty { return [Check("tables, functions, triggers, views, owners and rights of the schema")] }
@@ -50,7 +52,7 @@ package struct RunVerification: Sendable {
     isReport = report.content != nil
     guard report.content != nil else { return }
     let reportsPath = ReportFolder.absolute(settings.reportDirectory)
-    checks += try await RunVerification.looking(settings) { connection in
+    checks += try await settings.withStore(Self.application, .snapshot) { connection in
       let trail = try TrailVerification(entriesOn: connection)
       let reports = try RecordedReport.all(on: connection)
       let owner = reports.first { recorded in
@@ -65,7 +67,8 @@ package struct RunVerification: Sendable {
   package init(run name: String, _ settings: Settings) async throws {
     let run = try await RunHistory.find(name, settings)
     let reportsPath = ReportFolder.absolute(settings.reportDirectory)
-    let (recorded, entries, content, removed, successors) = try await RunVerification.looking(settings) { connection in
+    let (recorded, entries, content, removed, successors) = try await settings.withStore(Self.application, .snapshot) {
+      connection in
       let trail = try TrailVerification(entriesOn: connection)
       let checks = trail.checks + [try trail.prove(run: run.runId, on: connection)]
       // Only removals after the run concern its report; earlier ones concern earlier reports in that folder.
@@ -112,12 +115,6 @@ package struct RunVerification: Sendable {
       let isOwed = run.complete != nil && !isRemoved && !run.isGone
       checks.append(isOwed ? Check("report of \(path)", problem: "is missing") : Check("report of \(path), \(why)"))
     }
-  }
-
-  private static func looking<Result: Sendable>(
-    _ settings: Settings, _ body: @escaping @Sendable (borrowing BlockingConnection) throws -> Result
-  ) async throws -> Result {
-    try await settings.withStore("night-audit verify") { try await $0.transaction(.snapshot, body) }
   }
 
   private static func origin(

@@ -35,8 +35,8 @@ extension NightRun {
     guard let year else { return nil }
     let vendors = settings.appStoreConnect.vendorNumbers
     let today = settings.tieOut.timeZone.reportDay(of: asOf)
-    return try await settings.withStore("night-audit tie-out") { session in
-      try await session.withConnection { try YearGross.read(year: year, today: today, vendors: vendors, on: $0) }
+    return try await settings.withStore("night-audit tie-out", .snapshot) {
+      try YearGross.read(year: year, today: today, vendors: vendors, on: $0)
     }
   }
 

@@ -108,7 +108,7 @@ package struct NightStatus: Sendable, Encodable {
       lastCompleteAt: lastComplete.map { Instant(microseconds: $0).text }, takenBackDay: takenBack, overdue: overdue,
       openFindings: open, receiptsDue: due, reportsOwed: Int(owed), feedCoverage: coverage.mapValues(\.share),
       notifications: coverage.sorted { $0.key < $1.key }.map { $1.sentence($0) },
-      lockedBy: try await RunLock.holder(session))
+      lockedBy: try await RunLock.owner(session))
   }
 
   package var text: String {
@@ -137,7 +137,7 @@ package struct NightStatus: Sendable, Encodable {
     lines.append("Due            \(due)")
     lines += notifications.map { "Coverage       \($0)" }
     if reportsOwed > 0 { lines.append("Not sent       \(reportsOwed) reports, tried again the next night") }
-    lines.append("Lock           \(lockedBy.map { "held by \($0)" } ?? "free")")
+    lines.append("Lock           \(lockedBy.map { "taken by \($0)" } ?? "free")")
     return lines.joined(separator: "\n")
   }
 }

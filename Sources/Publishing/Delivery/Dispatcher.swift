@@ -45,7 +45,7 @@ package struct Dispatcher {
           continue
         }
         let problem = "\(owed.directory) cannot be read; check its owner and the volume"
-        dispatches.append(try await keep(owed, because: problem))
+        dispatches.append(try await keep(owed, because: problem, metadata(owed)))
         continue
       }
       if try await DispatchTable.lastContent(owed, session) == report.digest {
@@ -53,19 +53,21 @@ package struct Dispatcher {
         continue
       }
       if let problem = report.problem {
-        dispatches.append(try await keep(owed, because: problem))
+        dispatches.append(try await keep(owed, because: problem, metadata(owed)))
         continue
       }
-      let problem = try await deliver(owed, report, to: target)
-      if let problem { unreachable[owed.target] = problem }
-      dispatches.append(Dispatch(target: owed.target, directory: owed.directory, problem: problem))
+      let dispatch = try await deliver(owed, report, to: target)
+      unreachable[owed.target] = dispatch.problem
+      dispatches.append(dispatch)
     }
     return dispatches
   }
 
-  private func keep(_ owed: DispatchTable.Owed, because problem: String) async throws -> Dispatch {
-    logger.error("a report could not be sent, the next night tries again: \(problem)", metadata: metadata(owed))
-    try await DispatchTable.note(owed, problem: problem, attempts: 0, session)
+  private func keep(
+    _ owed: DispatchTable.Owed, because problem: String, attempts: Int = 0, _ metadata: Logger.Metadata
+  ) async throws -> Dispatch {
+    logger.error("a report could not be sent, the next night tries again: \(problem)", metadata: metadata)
+    try await DispatchTable.note(owed, problem: problem, attempts: attempts, session)
     return Dispatch(target: owed.target, directory: owed.directory, problem: problem)
   }
 
@@ -76,21 +78,18 @@ package struct Dispatcher {
 
   private func deliver(
     _ owed: DispatchTable.Owed, _ report: ReportContents, to target: DispatchTarget
-  ) async throws -> String? {
+  ) async throws -> Dispatch {
     let attempts = Attempts(
       target: target, what: "a report", metadata: metadata(owed), logger: logger, stop: stop, pause: pause)
     let ended = try await attempts.run { () async throws(ReportSender.Failure) in
       try await sender.deliver(report, to: target, at: .now)
     }
     if let problem = ended.problem {
-      logger.error(
-        "a report could not be sent, the next night tries again: \(problem)", metadata: attempts.metadata(ended.count))
-      try await DispatchTable.note(owed, problem: problem, attempts: ended.count, session)
-      return problem
+      return try await keep(owed, because: problem, attempts: ended.count, attempts.metadata(ended.count))
     }
     try await DispatchTable.recordDelivery(owed, content: report.digest, attempts: ended.count, session)
     logger.info("sent the report", metadata: metadata(owed))
-    return nil
+    return Dispatch(target: owed.target, directory: owed.directory)
   }
 
   private func metadata(_ owed: DispatchTable.Owed) -> Logger.Metadata {

@@ -163,12 +163,6 @@ package struct ReportSender: Sendable {
     }
   }
 
-  private enum Outcome: Sendable {
-    case ended(Ended)
-    case late
-    case stopped
-  }
-
   private func run(
     _ program: String, _ arguments: [String], input: String, within limit: Duration
   ) async throws(Failure) -> Ended {
@@ -188,9 +182,9 @@ package struct ReportSender: Sendable {
       throw Failure(description: "\(program) cannot be given its input: \(error)", isTransient: true)
     }
     defer { for stream in [stdin, stderr] { close(stream) } }
-    let outcome: Outcome
+    let late = Failure(description: "\(program) took more than \(limit) and was ended", isTransient: false)
     do {
-      outcome = try await withThrowingTaskGroup(of: Outcome.self) { [options, stop] group in
+      return try await withThrowingTaskGroup(of: Ended.self) { [options, stop] group in
         group.addTask {
           let result = try await Subprocess.run(
             .path(FilePath(program)), arguments: Arguments(arguments), environment: environment,
@@ -198,27 +192,25 @@ package struct ReportSender: Sendable {
             input: .fileDescriptor(FileDescriptor(rawValue: stdin), closeAfterSpawningProcess: false),
             output: .discarded,
             error: .fileDescriptor(FileDescriptor(rawValue: stderr), closeAfterSpawningProcess: false))
-          return .ended(Ended(status: result.terminationStatus, errors: ProgramStreams.tail(of: stderr)))
+          return Ended(status: result.terminationStatus, errors: ProgramStreams.tail(of: stderr))
         }
         group.addTask {
           try await stop.wait()
-          return .stopped
+          throw Failure(description: "stopped by a signal", isTransient: false)
         }
         group.addTask {
           // The time limit of the transfer; cancelled if the transfer ends sooner.
           try await Task.sleep(for: limit)
-          return .late
+          throw late
         }
         defer { group.cancelAll() }
-        return try await group.next() ?? .late
+        guard let ended = try await group.next() else { throw late }
+        return ended
       }
+    } catch let failure as Failure {
+      throw failure
     } catch {
       throw Failure(description: "\(program) cannot be run: \(error)", isTransient: false)
-    }
-    switch outcome {
-    case .ended(let ended): return ended
-    case .late: throw Failure(description: "\(program) took more than \(limit) and was ended", isTransient: false)
-    case .stopped: throw Failure(description: "stopped by a signal", isTransient: false)
     }
   }
 

@@ -71,7 +71,7 @@ package struct ReportDirectory {
 
   /// Removes leftovers of killed runs, except of those in `waiting`, whose report may still be published.
   package func clearLeftovers(except waiting: Set<String>) {
-    let places = Self.places.map { "\(directory)/\($0)" }.filter(Self.isRealDirectory)
+    let places = Self.places.map { "\(directory)/\($0)" }.filter { FileKind(path: $0) == .directory }
     for place in [directory] + places { Leftovers(directory: place).clear(except: waiting) }
     unlink(nextLatest)
   }
@@ -125,8 +125,9 @@ package struct ReportDirectory {
 
   private func folder(_ path: String) -> ReportRetention.Folder? {
     let whole = "\(directory)/\(path)"
-    let isBelowLink = path.contains("/") && !Self.isRealDirectory((whole as NSString).deletingLastPathComponent)
-    guard !isBelowLink, Self.isRealDirectory(whole), let contents = ReportContents(directory: whole),
+    let parent = (whole as NSString).deletingLastPathComponent
+    let isBelowLink = path.contains("/") && FileKind(path: parent) != .directory
+    guard !isBelowLink, FileKind(path: whole) == .directory, let contents = ReportContents(directory: whole),
       let summary = contents.summary, let asOf = contents.asOf, let run = contents.runId, known.contains(run)
     else { return nil }
     return ReportRetention.Folder(path: path, asOf: asOf, isComplete: summary.complete)
@@ -135,13 +136,8 @@ package struct ReportDirectory {
   private static func nights(in path: String) -> [String] { names(in: path).filter(LatestLink.isNight) }
 
   private static func names(in path: String) -> [String] {
-    guard isRealDirectory(path) else { return [] }
+    guard FileKind(path: path) == .directory else { return [] }
     return ((try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []).sorted()
-  }
-
-  private static func isRealDirectory(_ path: String) -> Bool {
-    // Does not follow a link, which has another type.
-    (try? FileManager.default.attributesOfItem(atPath: path))?[.type] as? FileAttributeType == .typeDirectory
   }
 
   /// True if the folder has only unedited files of the report; logs a warning otherwise.

@@ -5,7 +5,7 @@ import Settings
 
 struct Status: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Print one screen: the last night, overdue or not, open findings, due checks, the holder of the lock.",
+    abstract: "Print one screen: the last night, overdue or not, open findings, due checks, the owner of the lock.",
     discussion: """
       Examples:
         night-audit status

@@ -17,7 +17,7 @@ import Testing
       let budget = ReplyBudget(limit: limit)
       let lengths = try await asked(40, answer, of: budget) { $0.body.readableBytes }
       #expect(lengths == Array(repeating: size, count: 40))
-      // The number held at once depends on the machine: one at least. A buffer may be twice as large as its content.
+      // The number kept at once depends on the machine: one at least. A buffer may be twice as large as its content.
       #expect(budget.most >= size && budget.most <= limit + 2 * size)
     }
   }

@@ -18,7 +18,7 @@ import Testing
     }
   }
 
-  /// A relation that fails at its middle row until the lock `over` is held.
+  /// A relation that fails at its middle row until the lock `over` is taken.
   private struct Trouble {
     static let met = 77
     static let over = 78
@@ -94,7 +94,7 @@ import Testing
       let result = await one.finish()
       #expect(result.status == 69, "\(result)")
       #expect(result.errors.contains("Postgres error 55P03: "), "\(result)")
-      #expect(result.errors.contains("another session holds a lock on the table"), "\(result)")
+      #expect(result.errors.contains("another session has taken a lock on the table"), "\(result)")
       #expect(result.errors.contains("run it again"), "\(result)")
     }
     try await others.executeScript("COMMIT")

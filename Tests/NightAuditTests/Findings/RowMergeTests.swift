@@ -41,18 +41,18 @@ import Testing
   }
 
   /// A report made now by a run that began long ago.
-  private static func report(on connection: borrowing BlockingConnection) throws -> RowMerge.Written {
-    RowMerge.Written(
+  private static func report(on connection: borrowing BlockingConnection) throws -> WorkbookOrigin.Run {
+    WorkbookOrigin.Run(
       runId: "6f0e7a52-6f0d-4a3b-9c50-0e2a5b1c7d12", asOf: asOf - .days(1),
-      newestEvent: try ReportMark(on: connection).newestEvent, began: 0)
+      newestEvent: try ReportMark(on: connection).newestEvent, began: 0, day: "", isPublished: true)
   }
 
   /// The decisions of a row with these entries in these columns; nil if it is refused.
   private static func merge(
-    _ entries: [String: String], of columns: Set<String>, _ written: [RowMerge.Written],
+    _ entries: [String: String], of columns: Set<String>, _ runs: [WorkbookOrigin.Run],
     on connection: borrowing BlockingConnection
   ) throws -> [FindingDecision]? {
-    var merge = RowMerge(written: written)
+    var merge = RowMerge(runs: runs)
     let cells = entries.merging([FindingsSheet.key: finding]) { $1 }.mapValues { ReadCell.text($0) }
     try merge.add(ReadRow(number: 2, cells: cells), of: columns, sheet: FindingsSheet.name, connection)
     try merge.mergeBatch(connection)
@@ -62,9 +62,9 @@ import Testing
   /// The decisions of a row with an owner as its only entry; nil if it is refused.
   private static func merge(
     owner: String?, of columns: Set<String> = [FindingsSheet.owner, FindingsSheet.remark, FindingsSheet.due],
-    _ written: [RowMerge.Written], on connection: borrowing BlockingConnection
+    _ runs: [WorkbookOrigin.Run], on connection: borrowing BlockingConnection
   ) throws -> [FindingDecision]? {
-    try merge(owner.map { [FindingsSheet.owner: $0] } ?? [:], of: columns, written, on: connection)
+    try merge(owner.map { [FindingsSheet.owner: $0] } ?? [:], of: columns, runs, on: connection)
   }
 
   @Test func cellsAreComparedWithTheWorkbooksOwnState() async throws {

@@ -11,14 +11,14 @@ import Testing
     _ id: String, summary: String?, day: String = "2026-11-19", isPublished: Bool = true, content: String? = nil
   ) -> WorkbookOrigin.Run {
     WorkbookOrigin.Run(
-      written: RowMerge.Written(runId: id, asOf: Instant(seconds: 1_795_132_800), newestEvent: nil, began: 0),
-      summary: summary, day: day, isPublished: isPublished, content: content ?? "of \(id)")
+      runId: id, asOf: Instant(seconds: 1_795_132_800), began: 0, summary: summary, day: day, isPublished: isPublished,
+      content: content ?? "of \(id)")
   }
 
   private func told(_ traits: WorkbookOrigin.Traits, among runs: [WorkbookOrigin.Run]) -> String {
     let origin = WorkbookOrigin(traits, among: runs)
-    let signed = (try? origin.signed().written.runId) ?? "nobody's"
-    return (origin.runs.map(\.written.runId) + ["signed: \(signed)"]).joined(separator: " ")
+    let signed = (try? origin.signed().runId) ?? "nobody's"
+    return (origin.runs.map(\.runId) + ["signed: \(signed)"]).joined(separator: " ")
   }
 
   @Test func aPeriodThatHasNotEndedIsNotSigned() throws {
