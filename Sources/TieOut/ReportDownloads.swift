@@ -29,7 +29,6 @@ struct ReportDownloads {
   func run(year: Int?) async throws -> [String] {
     let progress = Progress()
     let today = settings.tieOut.timeZone.reportDay(of: asOf)
-    let vendors = account.vendors
     let (days, finance, months) = try await session.withConnection { connection in
       (
         try ConnectReportTable.known(.sales, frequency: SalesFrequency.daily.rawValue, on: connection),
@@ -39,7 +38,7 @@ struct ReportDownloads {
         try ConnectReportTable.known(.sales, frequency: SalesFrequency.monthly.rawValue, on: connection)
       )
     }
-    for vendor in vendors {
+    for vendor in account.vendors {
       let states = Self.states(of: vendor, days) { ReportDay($0) }
       let trailing = min(settings.tieOut.trailingDays, AskingPlan.longestWindow)
       for day in AskingPlan.days(today: today, trailing: trailing, states: states) {

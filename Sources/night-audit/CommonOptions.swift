@@ -108,6 +108,16 @@ extension CommonOptions {
   }
 }
 
+/// A command that needs the settings. It ends with the returned status, and with that of an error.
+protocol SettingsCommand: AsyncParsableCommand {
+  var common: CommonOptions { get }
+  func run(_ settings: Settings) async throws -> ExitStatus
+}
+
+extension SettingsCommand {
+  func run() async throws { try await common.reporting { settings, _ in try await run(settings) } }
+}
+
 /// Options of run, recheck and reconcile.
 struct AuditOptions: ParsableArguments {
   @Option(help: ArgumentHelp("One day, in report.timeZone.", valueName: "day")) var date: String?

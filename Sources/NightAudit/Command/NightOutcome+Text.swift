@@ -27,8 +27,7 @@ extension NightOutcome {
       let orders = self.totals.ordersByDisposition[disposition.index]
       if orders == 0 { continue }
       let money = self.totals.amountByDisposition[disposition.index].words
-      lines.append(
-        "  \(padded(disposition.title, 32))\(leftPadded(grouped(orders), 9))  \(money.joined(separator: " · "))")
+      lines.append(row(disposition.title, orders, money.joined(separator: " · ")))
     }
     lines.append("")
     let findings = summary.findings
@@ -37,13 +36,13 @@ extension NightOutcome {
         + "\(grouped(findings.closing)) open now")
     for kind in findings.openKinds {
       let count = findings.byKind[kind]?.findings ?? 0
-      lines.append("  \(padded(kind.title, 32))\(leftPadded(grouped(count), 9))  \(findings.severityText(of: kind))")
+      lines.append(row(kind.title, count, findings.severityText(of: kind)))
     }
     if findings.closing > 0 {
       lines.append("At stake: \(findings.open.words)")
       for bucket in findings.ageing.buckets where findings.ageing[bucket].findings > 0 {
         let total = findings.ageing[bucket]
-        lines.append("  \(padded(bucket.title, 32))\(leftPadded(grouped(total.findings), 9))  \(total.words)")
+        lines.append(row(bucket.title, total.findings, total.words))
       }
     }
     if !summary.changes.lines.isEmpty {
@@ -87,11 +86,9 @@ extension NightOutcome {
     return lines.joined(separator: "\n")
   }
 
-  private func padded(_ text: String, _ width: Int) -> String {
-    text + String(repeating: " ", count: max(1, width - text.count))
-  }
-
-  private func leftPadded(_ text: String, _ width: Int) -> String {
-    String(repeating: " ", count: max(0, width - text.count)) + text
+  private func row(_ title: String, _ count: Int, _ text: String) -> String {
+    let number = grouped(count)
+    let blanks = max(1, 32 - title.count) + max(0, 9 - number.count)
+    return "  \(title)\(String(repeating: " ", count: blanks))\(number)  \(text)"
   }
 }

@@ -12,7 +12,7 @@ extension Doctor {
     var found: [Diagnosis] = []
     let protocols = await curlProtocols()
     for target in settings.deliver {
-      found += target.secretFiles.map { KeyFile(path: $0.path, key: $0.key).examine() }
+      found += target.secretFiles.map { Diagnosis.keyFile($0.path, key: $0.key) }
       if let path = target.account?.caFile, !FileManager.default.isReadableFile(atPath: path) {
         found.append(
           .problem(

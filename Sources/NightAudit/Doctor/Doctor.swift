@@ -40,14 +40,14 @@ package struct Doctor: Sendable {
   // MARK: - Files
 
   func files() -> [Diagnosis] {
-    keyFiles() + identifiers() + rate() + endpoints() + roots() + TieOutExamination(settings: settings).examine()
+    keyFiles() + identifiers() + rate() + endpoints() + roots() + tieOut()
   }
 
   private func keyFiles() -> [Diagnosis] {
     settings.apps.flatMap { app -> [Diagnosis] in
       let files = [("sharedSecretFile", app.sharedSecretFile), ("privateKeyFile", app.privateKeyFile)]
       var found = files.compactMap { field, path in
-        path.map { KeyFile(path: $0, key: "app.\(app.name).\(field)").examine() }
+        path.map { Diagnosis.keyFile($0, key: "app.\(app.name).\(field)") }
       }
       switch settings.effectiveChannel(of: app) {
       case .serverApi:
@@ -184,7 +184,7 @@ package struct Doctor: Sendable {
     found += await Self.examining("database.url") { scope in
       let connection = try scope.connect(settings.databaseURL, applicationName: "night-audit doctor")
       return try StoreExamination(settings: settings, isOwn: true).examine(connection)
-        + OwnSchemaExamination(settings: settings).examine(connection)
+        + OwnSchemaExamination().examine(connection)
     }
     // A second problem of the same connection would repeat the first.
     if settings.salesURL == nil, found.count == 1, found[0].problem != nil { return found }

@@ -2,11 +2,8 @@ import Foundation
 import Run
 import Settings
 
-struct KeyFile {
-  let path: String
-  let key: String
-
-  func examine() -> Diagnosis {
+extension Diagnosis {
+  static func keyFile(_ path: String, key: String) -> Diagnosis {
     // `shown` hides the value, because the secret itself may have been put in place of the path.
     let shown = SecretFile.shown(path)
     let subject = "\(key) \(shown)"

@@ -91,8 +91,6 @@ struct StoreExamination {
 }
 
 struct OwnSchemaExamination {
-  let settings: Settings
-
   func examine(_ connection: borrowing BlockingConnection) throws -> [Diagnosis] {
     do { try Migrator.requireCurrent(connection) } catch let error as SchemaError {
       return [.problem("schema night_audit", "\(error)")]

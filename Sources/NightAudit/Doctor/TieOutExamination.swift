@@ -4,10 +4,8 @@ import Run
 import Settings
 import TieOut
 
-struct TieOutExamination {
-  let settings: Settings
-
-  func examine() -> [Diagnosis] {
+extension Doctor {
+  func tieOut() -> [Diagnosis] {
     guard settings.isTieOutConfigured else { return [] }
     var found: [Diagnosis] = []
     if let folder = settings.tieOut.folder {
@@ -19,7 +17,7 @@ struct TieOutExamination {
       found.append(diagnosis)
     }
     guard let file = settings.appStoreConnect.privateKeyFile else { return found }
-    let ofFile = KeyFile(path: file, key: "appStoreConnect.privateKeyFile").examine()
+    let ofFile = Diagnosis.keyFile(file, key: "appStoreConnect.privateKeyFile")
     found.append(ofFile)
     do {
       let connect = try ConnectAccount(settings.appStoreConnect)

@@ -52,6 +52,8 @@ package struct PastRun: Sendable {
   let isHeld: Bool
   /// True if a run that was then forgotten had replaced the report, so that none is left.
   let isGone: Bool
+  /// SHA-256 of the report's `SHA256SUMS`.
+  let content: String?
 
   package subscript<Value>(dynamicMember path: KeyPath<Document, Value>) -> Value { document[keyPath: path] }
 
@@ -62,7 +64,7 @@ package struct PastRun: Sendable {
     \(StoredSignOff.texts(ofRun: "runs.run_id")),
     publication IS NOT DISTINCT FROM 'forgotten',
     (SELECT sum(u.at_stake_unknown)::bigint FROM night_audit.run_findings u WHERE u.run_id = runs.run_id),
-    \(PublishedReport.isGone("runs", from: "directory")), publication IS NOT DISTINCT FROM 'held'
+    \(PublishedReport.isGone("runs", from: "directory")), publication IS NOT DISTINCT FROM 'held', content
     """
 
   init(_ row: PostgresRow) throws(PostgresError) {
@@ -77,6 +79,7 @@ package struct PastRun: Sendable {
     isForgotten = try row.bool(22)
     isGone = try row.bool(24)
     isHeld = try row.bool(25)
+    content = try row.optionalText(26)
     let finishedAt = try row.optionalTimestamp(4)
     document = Document(
       runId: try row.text(0), command: try row.text(1), asOf: Instant(microseconds: try row.timestamp(2)),

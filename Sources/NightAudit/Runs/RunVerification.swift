@@ -67,7 +67,7 @@ package struct RunVerification: Sendable {
   package init(run name: String, _ settings: Settings) async throws {
     let run = try await RunHistory.find(name, settings)
     let reportsPath = ReportFolder.absolute(settings.reportDirectory)
-    let (recorded, entries, content, removed, successors) = try await settings.withStore(Self.application, .snapshot) {
+    let (recorded, entries, removed, successors) = try await settings.withStore(Self.application, .snapshot) {
       connection in
       let trail = try TrailVerification(entriesOn: connection)
       let checks = trail.checks + [try trail.prove(run: run.runId, on: connection)]
@@ -77,8 +77,7 @@ package struct RunVerification: Sendable {
       let reports = try RecordedReport.all(on: connection)
       let successors = RecordedReport.successors(
         of: run.runId, among: reports, in: reportsPath, by: trail.entries.map(\.content))
-      let content = try RunVerification.content(ofRun: run.runId, connection)
-      return (checks, trail.entries(ofRun: run.runId), content, removed, successors)
+      return (checks, trail.entries(ofRun: run.runId), removed, successors)
     }
     checks = recorded
     guard let folder = run.directory else { throw RunsError.unfinished(name, exitStatus: run.exitStatus) }
@@ -88,7 +87,7 @@ package struct RunVerification: Sendable {
     if report.content == nil {
       for place in put.places(in: reportsPath).dropFirst() {
         let moved = ReportVerification(directory: place)
-        let isKnown = moved.content == content || successors.contains(moved.runId ?? "")
+        let isKnown = moved.content == run.content || successors.contains(moved.runId ?? "")
         if moved.content != nil, isKnown { (path, report) = (place, moved) }
       }
     }
@@ -96,7 +95,7 @@ package struct RunVerification: Sendable {
     case run.runId?:
       directory = path
       checks += report.checks
-      let problem = RunVerification.problem(ofContent: report.content, recorded: content, entries)
+      let problem = RunVerification.problem(ofContent: report.content, recorded: run.content, entries)
       checks.append(Check("report of \(path)", problem: problem))
     case let other? where successors.contains(other):
       checks.append(Check("report of \(path), which run \(other) has replaced since"))
@@ -151,13 +150,6 @@ package struct RunVerification: Sendable {
     let problem = problem(ofContent: report.content, recorded: try row.optionalText(2), entries)
     checks.append(Check(made, problem: problem))
     return checks + [try trail.prove(run: runId, on: connection)]
-  }
-
-  private static func content(
-    ofRun runId: String, _ connection: borrowing BlockingConnection
-  ) throws(PostgresError) -> String? {
-    try connection.execute("SELECT content FROM night_audit.runs WHERE run_id = $1::uuid", [.text(runId)])
-      .single().optionalText(0)
   }
 
   /// The fault of a report's content; nil for none. The digest that the run recorded first counts.

@@ -27,24 +27,20 @@ package struct RootInstallation: Sendable {
     }
   }
 
-  private let directory: String
-  private let pins: [TrustedRoots.PinnedRoot]
-  private let pinned: Bool
-
-  /// - Parameter pinned: true if other certificates in the directory are a fault (`appstore.pinRoots`).
-  package init(directory: String, pins: [TrustedRoots.PinnedRoot] = TrustedRoots.applePins, pinned: Bool = true) {
-    (self.directory, self.pins, self.pinned) = (directory, pins, pinned)
-  }
+  let directory: String
+  var pins = TrustedRoots.applePins
+  /// True if other certificates in the directory are a fault (`appstore.pinRoots`).
+  let pinned: Bool
 
   /// Installs the missing certificates. Throws `RootInstallationError`, and errors of `fetch`.
-  package func run(
+  func run(
     fetch: (TrustedRoots.PinnedRoot) async throws -> (content: [UInt8], origin: String)
   ) async throws -> [Entry] {
     var entries: [Entry] = []
     var missing: [(path: String, certificate: [UInt8])] = []
     for pin in pins {
       let path = directory + "/" + pin.fileName
-      let isThere = Self.holds(pin, path)
+      let isThere = Self.isInstalled(pin, path)
       if !isThere {
         let (content, origin) = try await fetch(pin)
         do throws(TrustedRoots.PinnedRoot.Mismatch) {
@@ -83,7 +79,7 @@ package struct RootInstallation: Sendable {
     }
   }
 
-  private static func holds(_ pin: TrustedRoots.PinnedRoot, _ path: String) -> Bool {
+  private static func isInstalled(_ pin: TrustedRoots.PinnedRoot, _ path: String) -> Bool {
     guard let content = RegularFile.content(path) else { return false }
     return (try? pin.certificate(in: Array(content))) != nil
   }

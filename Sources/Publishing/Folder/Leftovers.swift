@@ -4,16 +4,12 @@ import Reconciliation
 import Run
 
 /// Finishes or undoes the publication of killed runs, so that each report folder is whole again.
-package struct Leftovers {
-  package let directory: String
-  let volume: VolumeCalls
-
-  package init(directory: String, volume: VolumeCalls = VolumeCalls()) {
-    (self.directory, self.volume) = (directory, volume)
-  }
+struct Leftovers {
+  let directory: String
+  var volume = VolumeCalls()
 
   /// Clears leftovers of dead processes, except of runs in `waiting`, whose report may still be published.
-  package func clear(except waiting: Set<String>) {
+  func clear(except waiting: Set<String>) {
     for names in abandoned() where !waiting.contains(names.token) { clear(names) }
   }
 

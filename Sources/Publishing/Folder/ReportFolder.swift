@@ -48,7 +48,7 @@ package struct ReportFolder: Sendable {
     Leftovers(directory: parent, volume: volume).clearUnfinished()
     names = StagingNames(directory: parent, token: token)
     staging = names.staging
-    lease = try StagingLease(path: names.lease, content: .here)
+    lease = try StagingLease(path: names.lease)
     try PublishingFailure.check(mkdir(staging, 0o750) == 0 && chmod(staging, 0o750) == 0, staging)
   }
 
@@ -86,7 +86,7 @@ package struct ReportFolder: Sendable {
     guard let names = leftovers.abandoned().first(where: { $0.token == token }), isOfRun(names.staging),
       ReportContents(directory: names.staging)?.isOurs == true
     else { return nil }
-    let lease = try StagingLease(succeeding: names, content: .here)
+    let lease = try StagingLease(succeeding: names)
     return try ReportFolder(destination, asOf: asOf, known: known, names: names, lease: lease, volume: volume).publish()
   }
 
@@ -216,7 +216,7 @@ package struct ReportFolder: Sendable {
   package static func rewriteRun(_ content: Data, in directory: String) throws(PublishingFailure) {
     let names = StagingNames(
       directory: (absolute(directory) as NSString).deletingLastPathComponent, token: UUID().uuidString.lowercased())
-    let lease = try StagingLease(path: names.lease, content: .here)
+    let lease = try StagingLease(path: names.lease)
     defer { withExtendedLifetime(lease) { Leftovers(directory: names.directory).clear(names) } }
     try PublishingFailure.check(mkdir(names.staging, 0o750) == 0, names.staging)
     try write(content, to: names.staging + "/run.json")
@@ -379,9 +379,7 @@ extension ReportFolder.Destination {
     case .exact(let path): ReportFolder.absolute(path)
     }
   }
-}
 
-extension ReportFolder.Destination {
   fileprivate var candidates: [String] {
     switch self {
     case .nightly, .held, .exact: return [target]

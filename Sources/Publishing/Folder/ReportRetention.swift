@@ -159,7 +159,7 @@ package struct ReportDirectory {
     let whole = "\(directory)/\(folder.path)"
     let names = StagingNames(
       directory: (whole as NSString).deletingLastPathComponent, token: UUID().uuidString.lowercased())
-    let lease = try StagingLease(path: names.lease, content: .here)
+    let lease = try StagingLease(path: names.lease)
     defer { withExtendedLifetime(lease) { Leftovers(directory: names.directory).clear(names) } }
     // From here on files are removed by hash only, at whatever step the process ends.
     try names.writeMark(replacing: "")

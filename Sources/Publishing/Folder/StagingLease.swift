@@ -50,22 +50,22 @@ final class StagingLease: Sendable {
   private let descriptor: Int32
 
   /// Throws if the file exists already or cannot be created.
-  init(path: String, content: Content) throws(PublishingFailure) {
+  init(path: String) throws(PublishingFailure) {
     // Unnamed until it is written, if the volume supports that, so that a kill leaves no empty lease.
-    if let unnamed = Self.unnamed(in: (path as NSString).deletingLastPathComponent, content) {
+    if let unnamed = Self.unnamed(in: (path as NSString).deletingLastPathComponent) {
       if file_name_nameless(unnamed, path) == 0 {
         descriptor = unnamed
         return
       }
       close(unnamed)
     }
-    descriptor = try Self.named(path, content)
+    descriptor = try Self.named(path)
   }
 
   /// Replaces the lease of a dead process by renaming, because leftovers without a lease are not found.
-  init(succeeding names: StagingNames, content: Content) throws(PublishingFailure) {
+  init(succeeding names: StagingNames) throws(PublishingFailure) {
     unlink(names.nextLease)
-    descriptor = try Self.named(names.nextLease, content)
+    descriptor = try Self.named(names.nextLease)
     guard rename(names.nextLease, names.lease) == 0 else {
       let code = errno
       unlink(names.nextLease)
@@ -74,18 +74,18 @@ final class StagingLease: Sendable {
     }
   }
 
-  private static func unnamed(in directory: String, _ content: Content) -> Int32? {
+  private static func unnamed(in directory: String) -> Int32? {
     let descriptor = file_open_nameless(directory, 0o640)
     guard descriptor >= 0 else { return nil }
-    if write(content, to: descriptor) { return descriptor }
+    if writeContent(to: descriptor) { return descriptor }
     close(descriptor)
     return nil
   }
 
-  private static func named(_ path: String, _ content: Content) throws(PublishingFailure) -> Int32 {
+  private static func named(_ path: String) throws(PublishingFailure) -> Int32 {
     let descriptor = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o640)
     guard descriptor >= 0 else { throw PublishingFailure(path: path, code: errno) }
-    guard write(content, to: descriptor) else {
+    guard writeContent(to: descriptor) else {
       let code = errno
       // An empty lease would be respected for as long as its process might still write it.
       unlink(path)
@@ -95,10 +95,10 @@ final class StagingLease: Sendable {
     return descriptor
   }
 
-  private static func write(_ content: Content, to descriptor: Int32) -> Bool {
+  private static func writeContent(to descriptor: Int32) -> Bool {
     // The result is ignored: without locks, host, process and age decide.
     _ = flock(descriptor, LOCK_EX | LOCK_NB)
-    let bytes = Array((try? JSONEncoder().encode(content)) ?? Data())
+    let bytes = Array((try? JSONEncoder().encode(Content.here)) ?? Data())
     return file_write_durably(descriptor, bytes, bytes.count, 0o640) == 0
   }
 

@@ -57,7 +57,7 @@ package final class WorkProgress: Sendable {
     }
     guard let shown else { return }
     if isTerminal {
-      write("\r\u{1B}[K" + shown.line(now))
+      Terminal.writeError("\r\u{1B}[K" + shown.line(now))
     } else if !isQuiet {
       logger.info("\(shown.line(now))")
     }
@@ -65,10 +65,8 @@ package final class WorkProgress: Sendable {
 
   package func end() {
     let shown = state.withLock { $0.lastShown != nil }
-    if isTerminal, shown { write("\r\u{1B}[K") }
+    if isTerminal, shown { Terminal.writeError("\r\u{1B}[K") }
   }
-
-  private func write(_ text: String) { Terminal.writeError(text) }
 }
 
 struct ProgressState {

@@ -61,15 +61,6 @@ package struct ProductComparison: Sendable {
 
   // MARK: - Countries
 
-  private struct Place: Hashable, Comparable {
-    var country: Identifier
-    var currency: Identifier
-
-    static func < (left: Place, right: Place) -> Bool {
-      (left.country, left.currency) < (right.country, right.currency)
-    }
-  }
-
   private mutating func compareCountries() {
     var places: Set<Place> = []
     for units in sides.apple { places.insert(Place(country: units.country, currency: units.currency)) }

@@ -80,17 +80,12 @@ private struct FinanceParser {
     }
   }
 
-  private struct CountryAndCurrency: Hashable {
-    var country: Identifier
-    var currency: Identifier
-  }
-
   private let period: FiscalPeriod?
   private var place = Section.preamble
   private var reading = FinanceReport.Reading(kind: .financial)
   private var total = Sum()
-  private var sums: [CountryAndCurrency: Sum] = [:]
-  private var footerSums: [CountryAndCurrency: Sum]?
+  private var sums: [Place: Sum] = [:]
+  private var footerSums: [Place: Sum]?
 
   init(period: FiscalPeriod?) { self.period = period }
 
@@ -161,7 +156,7 @@ private struct FinanceParser {
       extendedShare: try fields.decimal(columns.sums.extended),
       currency: try fields.identifier(columns.sums.currency))
     reading.rows += 1
-    let key = CountryAndCurrency(country: row.country, currency: row.currency)
+    let key = Place(country: row.country, currency: row.currency)
     total.add(row.quantity, row.extendedShare)
     sums[key, default: Sum()].add(row.quantity, row.extendedShare)
     return row
@@ -184,7 +179,7 @@ private struct FinanceParser {
       guard let columns else {
         throw ReportProblem(line: number, "“\(fields.shown(0))” is neither a date nor one of the totals")
       }
-      let key = CountryAndCurrency(
+      let key = Place(
         country: try fields.identifier(columns.country), currency: try fields.identifier(columns.currency))
       let (quantity, extended) = (try fields.decimal(columns.quantity), try fields.decimal(columns.extended))
       footerSums?[key, default: Sum()].add(quantity, extended)

@@ -20,6 +20,17 @@ struct SettlementReports {
       let soldDays = self.days[vendor] ?? []
       return days.allSatisfy { reports[$0.description]?[vendor]?.state.isFinal == true && !soldDays.contains($0) }
     }
+
+    static func read(since first: ReportDay, on connection: borrowing BlockingConnection) throws -> Sales {
+      let rows = try connection.execute(
+        """
+        SELECT DISTINCT r.vendor, s.day FROM \(ConnectSalesRows.ofDailyReports) AND \(try ConnectSalesRows.isProceeds)
+          AND s.day >= $1
+        """, [.int(Int64(first.number))])
+      var days: [String: Set<ReportDay>] = [:]
+      for row in rows { days[try row.text(0), default: []].insert(ReportDay(number: Int(try row.int32(1)))) }
+      return Sales(reports: try ConnectReportTable.known(.sales, frequency: "DAILY", on: connection), days: days)
+    }
   }
 
   /// The state of a vendor's report; nil: never requested. Apple gives one answer for "nothing was paid" and "not
@@ -72,18 +83,5 @@ struct SettlementReports {
 
   private func sellers(in period: FiscalPeriod) -> [String] {
     sales.days.filter { $0.value.contains(where: period.contains) }.map(\.key)
-  }
-}
-
-extension SettlementReports.Sales {
-  static func read(since first: ReportDay, on connection: borrowing BlockingConnection) throws -> Self {
-    let rows = try connection.execute(
-      """
-      SELECT DISTINCT r.vendor, s.day FROM \(ConnectSalesRows.ofDailyReports) AND \(try ConnectSalesRows.isProceeds)
-        AND s.day >= $1
-      """, [.int(Int64(first.number))])
-    var days: [String: Set<ReportDay>] = [:]
-    for row in rows { days[try row.text(0), default: []].insert(ReportDay(number: Int(try row.int32(1)))) }
-    return Self(reports: try ConnectReportTable.known(.sales, frequency: "DAILY", on: connection), days: days)
   }
 }

@@ -6,7 +6,7 @@ import Reconciliation
 import Run
 import Settings
 
-struct ExplainCommand: AsyncParsableCommand {
+struct ExplainCommand: SettingsCommand {
   static let configuration = CommandConfiguration(
     commandName: "explain", abstract: "Explain one order: its facts, its evidence, and each rule with its result.",
     discussion: """
@@ -33,18 +33,16 @@ struct ExplainCommand: AsyncParsableCommand {
     transform: OptionValue.instant)
   var asOf: Instant?
 
-  func run() async throws {
-    try await common.reporting { settings, _ in
-      let instant = asOf ?? .now
-      do {
-        let explanation = try await Explain(settings: settings).order(Identifier(order), asOf: instant)
-        try common.show(explanation, ExplanationText.text(explanation, settings: settings))
-      } catch let missing as Explain.Missing {
-        guard missing.similarIDs.isEmpty, Invoice.isOrderId(order) else { throw missing }
-        let invoice = try await InvoiceRun.invoice(order, settings, asOf: instant)
-        try common.show(invoice, invoice.text(settings))
-      }
-      return .complete
+  func run(_ settings: Settings) async throws -> ExitStatus {
+    let instant = asOf ?? .now
+    do {
+      let explanation = try await Explain(settings: settings).order(Identifier(order), asOf: instant)
+      try common.show(explanation, ExplanationText.text(explanation, settings: settings))
+    } catch let missing as Explain.Missing {
+      guard missing.similarIDs.isEmpty, Invoice.isOrderId(order) else { throw missing }
+      let invoice = try await InvoiceRun.invoice(order, settings, asOf: instant)
+      try common.show(invoice, invoice.text(settings))
     }
+    return .complete
   }
 }

@@ -113,7 +113,7 @@ struct FindingsFilterOptions: ParsableArguments {
   var isEmpty: Bool { filter == FindingsFilter() }
 }
 
-struct ListFindings: AsyncParsableCommand {
+struct ListFindings: SettingsCommand {
   static let configuration = CommandConfiguration(
     commandName: "list", abstract: "List findings, worst first.",
     discussion: """
@@ -145,27 +145,25 @@ struct ListFindings: AsyncParsableCommand {
     if common.json, csv { throw ValidationError("--json and --csv exclude each other.") }
   }
 
-  func run() async throws {
-    try await common.reporting { settings, _ in
-      var filter = options.filter
-      filter.amount = amount
-      // A finding that is named by its ID is listed in any state.
-      if !ids.isEmpty, options.isEmpty, amount == nil { filter.state = .any }
-      let (now, named) = (asOf ?? .now, ids.isEmpty ? nil : ids)
-      let editor = FindingsEditor(settings: settings, now: now)
-      if common.json {
-        try await editor.list(filter, ids: named) { FindingsJSON(asOf: now) { print($0, terminator: "") } }
-      } else if csv {
-        try await editor.list(filter, ids: named) {
-          FindingsCSV(asOf: now, settings: settings) { print($0, terminator: "") }
-        }
-      } else {
-        try await editor.list(filter, ids: named) {
-          FindingsTable(asOf: now, width: Terminal.width) { print($0, terminator: "") }
-        }
+  func run(_ settings: Settings) async throws -> ExitStatus {
+    var filter = options.filter
+    filter.amount = amount
+    // A finding that is named by its ID is listed in any state.
+    if !ids.isEmpty, options.isEmpty, amount == nil { filter.state = .any }
+    let (now, named) = (asOf ?? .now, ids.isEmpty ? nil : ids)
+    let editor = FindingsEditor(settings: settings, now: now)
+    if common.json {
+      try await editor.list(filter, ids: named) { FindingsJSON(asOf: now) { print($0, terminator: "") } }
+    } else if csv {
+      try await editor.list(filter, ids: named) {
+        FindingsCSV(asOf: now, settings: settings) { print($0, terminator: "") }
       }
-      return .complete
+    } else {
+      try await editor.list(filter, ids: named) {
+        FindingsTable(asOf: now, width: Terminal.width) { print($0, terminator: "") }
+      }
     }
+    return .complete
   }
 }
 
@@ -193,22 +191,22 @@ struct DecisionOptions: ParsableArguments {
 }
 
 /// A command that changes findings.
-protocol DecisionCommand: AsyncParsableCommand {
+protocol DecisionCommand: SettingsCommand {
   var options: DecisionOptions { get }
   var decisions: [FindingDecision] { get throws }
 }
 
 extension DecisionCommand {
-  func run() async throws {
-    let (common, recording) = (options.common, options.recording)
-    try await common.reporting { settings, _ in
-      let outcome = try await FindingsEditor(settings: settings, now: .now).change(
-        options.all ? .all(options.options.filter) : .ids(options.ids), to: try decisions, by: try recording.actor,
-        isDryRun: recording.dryRun)
-      let text = DecisionText(outcome, isDryRun: recording.dryRun)
-      try common.show(text.document, common.quiet ? nil : text.line)
-      return .complete
-    }
+  var common: CommonOptions { options.common }
+
+  func run(_ settings: Settings) async throws -> ExitStatus {
+    let recording = options.recording
+    let outcome = try await FindingsEditor(settings: settings, now: .now).change(
+      options.all ? .all(options.options.filter) : .ids(options.ids), to: try decisions, by: try recording.actor,
+      isDryRun: recording.dryRun)
+    let text = DecisionText(outcome, isDryRun: recording.dryRun)
+    try common.show(text.document, common.quiet ? nil : text.line)
+    return .complete
   }
 }
 
@@ -356,7 +354,7 @@ struct DueFindings: DecisionCommand {
   var decisions: [FindingDecision] { get throws { [.due(try PeopleText.due(on))] } }
 }
 
-struct UndoFindings: AsyncParsableCommand {
+struct UndoFindings: SettingsCommand {
   static let configuration = CommandConfiguration(
     commandName: "undo", abstract: "Take back the last change, of any size, sign-offs included.",
     discussion: """
@@ -374,18 +372,16 @@ struct UndoFindings: AsyncParsableCommand {
   @Argument(help: ArgumentHelp("The printed ID of the change, or its first digits.", valueName: "change-id"))
   var change: String?
 
-  func run() async throws {
-    try await common.reporting { settings, _ in
-      let (change, outcome) = try await FindingsEditor(settings: settings, now: .now).undo(
-        change, by: try recording.actor, isDryRun: recording.dryRun)
-      let text = DecisionText(outcome, isDryRun: recording.dryRun, undone: change)
-      try common.show(text.document, common.quiet ? nil : text.line)
-      return .complete
-    }
+  func run(_ settings: Settings) async throws -> ExitStatus {
+    let (change, outcome) = try await FindingsEditor(settings: settings, now: .now).undo(
+      change, by: try recording.actor, isDryRun: recording.dryRun)
+    let text = DecisionText(outcome, isDryRun: recording.dryRun, undone: change)
+    try common.show(text.document, common.quiet ? nil : text.line)
+    return .complete
   }
 }
 
-struct ImportFindings: AsyncParsableCommand {
+struct ImportFindings: SettingsCommand {
   static let configuration = CommandConfiguration(
     commandName: "import", abstract: "Import people's entries from a workbook: status, owner, due, remark, sign-off.",
     discussion: """
@@ -411,14 +407,12 @@ struct ImportFindings: AsyncParsableCommand {
 
   @Argument(help: ArgumentHelp("The workbook.", valueName: "file.xlsx")) var file: String
 
-  func run() async throws {
-    try await common.reporting { settings, _ in
-      let outcome = try await WorkbookImport.run(
-        file, settings, by: try recording.actor, now: .now, acceptsIncomplete: acceptIncomplete,
-        isDryRun: recording.dryRun)
-      let text = ImportText(outcome, isDryRun: recording.dryRun)
-      try common.show(text.document, common.quiet ? nil : text.lines)
-      return text.exitStatus
-    }
+  func run(_ settings: Settings) async throws -> ExitStatus {
+    let outcome = try await WorkbookImport.run(
+      file, settings, by: try recording.actor, now: .now, acceptsIncomplete: acceptIncomplete,
+      isDryRun: recording.dryRun)
+    let text = ImportText(outcome, isDryRun: recording.dryRun)
+    try common.show(text.document, common.quiet ? nil : text.lines)
+    return text.exitStatus
   }
 }

@@ -4,7 +4,7 @@ import NightAudit
 import Run
 import Settings
 
-struct RebuildCommand: AsyncParsableCommand {
+struct RebuildCommand: SettingsCommand {
   static let configuration = CommandConfiguration(
     commandName: "rebuild", abstract: "Derive the derived tables from the evidence again, and compare.",
     discussion: """
@@ -21,11 +21,9 @@ struct RebuildCommand: AsyncParsableCommand {
 
   @Flag(help: "Mend what differs.") var write = false
 
-  func run() async throws {
-    try await common.reporting { settings, _ in
-      let outcome = try await RebuildRun.rebuild(settings, isRepairing: write)
-      try common.show(outcome, outcome.text)
-      return outcome.agrees || outcome.isMendedWhole ? .complete : .internalError
-    }
+  func run(_ settings: Settings) async throws -> ExitStatus {
+    let outcome = try await RebuildRun.rebuild(settings, isRepairing: write)
+    try common.show(outcome, outcome.text)
+    return outcome.agrees || outcome.isMendedWhole ? .complete : .internalError
   }
 }

@@ -9,7 +9,7 @@ struct Runs: AsyncParsableCommand {
     subcommands: [ListRuns.self, DiffRuns.self, ForgetRun.self], defaultSubcommand: ListRuns.self)
 }
 
-struct ListRuns: AsyncParsableCommand {
+struct ListRuns: SettingsCommand {
   static let configuration = CommandConfiguration(
     commandName: "list", abstract: "List runs, newest first.",
     discussion: """
@@ -26,16 +26,14 @@ struct ListRuns: AsyncParsableCommand {
     if limit < 1 { throw ValidationError("--limit \(limit) lists nothing; give 1 or more.") }
   }
 
-  func run() async throws {
-    try await common.reporting { settings, _ in
-      let runs = try await RunHistory.list(settings, limit: limit)
-      try common.show(runs.map(\.document), runs.table(width: Terminal.width))
-      return .complete
-    }
+  func run(_ settings: Settings) async throws -> ExitStatus {
+    let runs = try await RunHistory.list(settings, limit: limit)
+    try common.show(runs.map(\.document), runs.table(width: Terminal.width))
+    return .complete
   }
 }
 
-struct DiffRuns: AsyncParsableCommand {
+struct DiffRuns: SettingsCommand {
   static let configuration = CommandConfiguration(
     commandName: "diff", abstract: "Print what changed between two runs, and why.",
     discussion: """
@@ -52,11 +50,9 @@ struct DiffRuns: AsyncParsableCommand {
   @Argument(help: ArgumentHelp("A run.", valueName: "run")) var first: String
   @Argument(help: ArgumentHelp("Another run.", valueName: "run")) var second: String
 
-  func run() async throws {
-    try await common.reporting { settings, _ in
-      let difference = try await RunHistory.difference(settings, first, second)
-      try common.show(difference.document, difference.text)
-      return .complete
-    }
+  func run(_ settings: Settings) async throws -> ExitStatus {
+    let difference = try await RunHistory.difference(settings, first, second)
+    try common.show(difference.document, difference.text)
+    return .complete
   }
 }

@@ -7,7 +7,7 @@ import Run
 import SalesStore
 import Settings
 
-struct Init: AsyncParsableCommand {
+struct Init: SettingsCommand {
   static let configuration = CommandConfiguration(
     abstract: "Create or update night-audit's own schema. Safe to repeat.",
     discussion: """
@@ -25,31 +25,29 @@ struct Init: AsyncParsableCommand {
     var salesSchema: String?
   }
 
-  func run() async throws {
-    try await common.reporting { settings, _ in
-      // The relations would be created in `database.url`, which is not read.
-      if withSalesSchema, settings.salesURL != nil {
-        throw ConfigurationError(
-          key: "database.salesUrl",
-          problem: "is only read: run init without --with-sales-schema, and create the relations there yourself")
-      }
-      let session = try await PostgresSession.connect(
-        settings.databaseURL, applicationName: "night-audit init", profile: .migration)
-      let withSalesSchema = withSalesSchema
-      let applied = try await session.withConnection { connection in
-        if withSalesSchema { try SalesSchema.create(settings.salesSchema, connection) }
-        let applied = try Migrator.migrate(connection)
-        try Partitions.record(retention: settings.evidenceRetention, ofReports: settings.retention, on: connection)
-        return applied
-      }
-      await session.close()
-      let own = applied.isEmpty ? "The schema night_audit is up to date" : "Applied: \(applied.joined(separator: ", "))"
-      let sales = ".\nThe schema \(settings.salesSchema) has orders, receipts and deliveries."
-      try common.show(
-        Document(applied: applied, salesSchema: withSalesSchema ? settings.salesSchema : nil),
-        common.quiet ? nil : own + (withSalesSchema ? sales : "."))
-      return .complete
+  func run(_ settings: Settings) async throws -> ExitStatus {
+    // The relations would be created in `database.url`, which is not read.
+    if withSalesSchema, settings.salesURL != nil {
+      throw ConfigurationError(
+        key: "database.salesUrl",
+        problem: "is only read: run init without --with-sales-schema, and create the relations there yourself")
     }
+    let session = try await PostgresSession.connect(
+      settings.databaseURL, applicationName: "night-audit init", profile: .migration)
+    let withSalesSchema = withSalesSchema
+    let applied = try await session.withConnection { connection in
+      if withSalesSchema { try SalesSchema.create(settings.salesSchema, connection) }
+      let applied = try Migrator.migrate(connection)
+      try Partitions.record(retention: settings.evidenceRetention, ofReports: settings.retention, on: connection)
+      return applied
+    }
+    await session.close()
+    let own = applied.isEmpty ? "The schema night_audit is up to date" : "Applied: \(applied.joined(separator: ", "))"
+    let sales = ".\nThe schema \(settings.salesSchema) has orders, receipts and deliveries."
+    try common.show(
+      Document(applied: applied, salesSchema: withSalesSchema ? settings.salesSchema : nil),
+      common.quiet ? nil : own + (withSalesSchema ? sales : "."))
+    return .complete
   }
 }
 

@@ -3,7 +3,7 @@ import NightAudit
 import Run
 import Settings
 
-struct Trust: AsyncParsableCommand {
+struct Trust: SettingsCommand {
   static let configuration = CommandConfiguration(
     abstract: "Fetch and pin Apple's root certificates for the check of signed data. Safe to repeat.",
     discussion: """
@@ -27,11 +27,9 @@ struct Trust: AsyncParsableCommand {
       "A directory with the certificates, or the address of a mirror. Default: Apple.", valueName: "dir-or-url"))
   var from: String?
 
-  func run() async throws {
-    try await common.reporting { settings, _ in
-      let entries = try await TrustRun.run(settings, from: from)
-      try common.show(entries.map(\.document), common.quiet ? nil : entries.map(\.line).joined(separator: "\n"))
-      return .complete
-    }
+  func run(_ settings: Settings) async throws -> ExitStatus {
+    let entries = try await TrustRun.run(settings, from: from)
+    try common.show(entries.map(\.document), common.quiet ? nil : entries.map(\.line).joined(separator: "\n"))
+    return .complete
   }
 }

@@ -3,7 +3,7 @@ import NightAudit
 import Run
 import Settings
 
-struct Status: AsyncParsableCommand {
+struct Status: SettingsCommand {
   static let configuration = CommandConfiguration(
     abstract: "Print one screen: the last night, overdue or not, open findings, due checks, the owner of the lock.",
     discussion: """
@@ -14,16 +14,14 @@ struct Status: AsyncParsableCommand {
 
   @OptionGroup var common: CommonOptions
 
-  func run() async throws {
-    try await common.reporting { settings, _ in
-      let status = try await NightStatus.look(settings)
-      try common.show(status, status.text)
-      return .complete
-    }
+  func run(_ settings: Settings) async throws -> ExitStatus {
+    let status = try await NightStatus.look(settings)
+    try common.show(status, status.text)
+    return .complete
   }
 }
 
-struct Verify: AsyncParsableCommand {
+struct Verify: SettingsCommand {
   static let configuration = CommandConfiguration(
     abstract: "Prove that stored data and reports are unchanged: the whole trail, a report folder, or a run.",
     discussion: """
@@ -46,23 +44,21 @@ struct Verify: AsyncParsableCommand {
     if directory != nil, run != nil { throw ValidationError("Give a report folder, or a run with --run, or neither.") }
   }
 
-  func run() async throws {
-    try await common.reporting { settings, _ in
-      let verification =
-        if let directory {
-          try await RunVerification(directory: directory, settings)
-        } else if let run {
-          try await RunVerification(run: run, settings)
-        } else {
-          try await RunVerification(trailOf: settings)
-        }
-      try common.show(verification.document, verification.text)
-      return verification.exitStatus
-    }
+  func run(_ settings: Settings) async throws -> ExitStatus {
+    let verification =
+      if let directory {
+        try await RunVerification(directory: directory, settings)
+      } else if let run {
+        try await RunVerification(run: run, settings)
+      } else {
+        try await RunVerification(trailOf: settings)
+      }
+    try common.show(verification.document, verification.text)
+    return verification.exitStatus
   }
 }
 
-struct ForgetRun: AsyncParsableCommand {
+struct ForgetRun: SettingsCommand {
   static let configuration = CommandConfiguration(
     commandName: "forget", abstract: "Take back a run with a wrong as-of.",
     discussion: """
@@ -79,11 +75,9 @@ struct ForgetRun: AsyncParsableCommand {
 
   @Argument(help: ArgumentHelp("A run.", valueName: "run")) var run: String
 
-  func run() async throws {
-    try await common.reporting { settings, logger in
-      let outcome = try await RunUndo.forget(run, settings, logger: logger)
-      try common.show(outcome.document, outcome.text)
-      return .complete
-    }
+  func run(_ settings: Settings) async throws -> ExitStatus {
+    let outcome = try await RunUndo.forget(run, settings, logger: common.logger)
+    try common.show(outcome.document, outcome.text)
+    return .complete
   }
 }

@@ -203,12 +203,3 @@ struct PayloadComparison {
     }
   }
 }
-
-extension Tally {
-  mutating func count(_ isOdd: Bool, _ example: @autoclosure () -> String) {
-    all += 1
-    guard isOdd else { return }
-    odd += 1
-    if examples.count < 3 { examples.append(example()) }
-  }
-}

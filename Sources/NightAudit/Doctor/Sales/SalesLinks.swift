@@ -44,7 +44,8 @@ struct SalesLinks {
       // Orders with several deliveries may have too many units, although each delivery agrees with its order.
       if link.counting == .units { tally.odd += tally.all - orders + deliveries.reduce(0) { $0 + $1.tallies[0].all } }
       guard link.isNoticeable(tally) else { continue }
-      let held: Tally
+      // The rows as a night counts them.
+      let counted: Tally
       switch link.counting {
       // A delivery of fewer units may be one of several, so the units of each order are added up first.
       case .units:
@@ -56,12 +57,12 @@ struct SalesLinks {
         continue
       case .orders:
         // A night counts orders, and an order may have several deliveries.
-        held = Tally(odd: try orderCount(among: rows, where: link.odd, connection), all: orders)
-      case .amongOrders: held = Tally(odd: tally.odd, all: orders)
-      case .rows: held = tally
+        counted = Tally(odd: try orderCount(among: rows, where: link.odd, connection), all: orders)
+      case .amongOrders: counted = Tally(odd: tally.odd, all: orders)
+      case .rows: counted = tally
       }
       tally.examples = try examples(link, among: rows, connection)
-      found.append(diagnosis(link, tally, isHeld: held.holdsNight(settings.holdShare)))
+      found.append(diagnosis(link, tally, isHeld: counted.holdsNight(settings.holdShare)))
     }
     let receipts = try receiptRows(connection)
     let tallies = try tallies(receiptLinks, among: receipts, connection)
@@ -361,6 +362,13 @@ struct Tally {
   mutating func add(_ other: Tally) {
     odd += other.odd
     all += other.all
+  }
+
+  mutating func count(_ isOdd: Bool, _ example: @autoclosure () -> String) {
+    all += 1
+    guard isOdd else { return }
+    odd += 1
+    if examples.count < 3 { examples.append(example()) }
   }
 
   func isMore(thanPercent percent: Int) -> Bool { odd >= Self.fewest && odd * 100 > all * percent }
