@@ -76,10 +76,9 @@ extension NightRun {
     var audit = Audit(settings: settings, plan: plan, faults: faults, stop: stop, progress: progress)
     audit.supplement = supplement
     audit.known = known
-    let complete = audit
     // Tables outgrow their memory several times in an audit; without this call the process keeps most of that memory.
     _ = memory_return_blocks_from(1 << 18)
-    return try await withBlockingThread { scope in try body(complete, scope) }
+    return try await withBlockingThread { [audit] scope in try body(audit, scope) }
   }
 
   /// The problems that doctor finds in the shop's rows. Only for a first night, because later ones are compared with it.

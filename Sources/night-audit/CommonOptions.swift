@@ -163,6 +163,8 @@ struct AuditOptions: ParsableArguments {
 
   @Flag(help: "Publish an implausible night, after a person has checked the held report.") var accept = false
 
+  @OptionGroup var threshold: ThresholdOptions
+
   func validate() throws {
     if date != nil, since != nil || until != nil {
       throw ValidationError("--date is one day; give either --date or --since and --until.")
@@ -174,6 +176,7 @@ struct AuditOptions: ParsableArguments {
     var request = NightRequest(asOf: asOf)
     request.command = command
     request.isAccepted = accept
+    request.threshold = try threshold.threshold
     let zone = settings.timeZone
     if let date {
       request.period = try Period(since: date, until: date, in: zone)

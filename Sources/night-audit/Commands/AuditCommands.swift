@@ -25,7 +25,6 @@ struct Run: AsyncParsableCommand {
 
   @OptionGroup var common: CommonOptions
   @OptionGroup var options: AuditOptions
-  @OptionGroup var threshold: ThresholdOptions
 
   @Option(
     help: ArgumentHelp(
@@ -48,7 +47,6 @@ struct Run: AsyncParsableCommand {
       var request = try options.request(settings, command: "run")
       request.parts = parts
       request.isAdopting = adopt
-      request.threshold = try threshold.threshold
       let outcome: NightOutcome
       if options.dryRun {
         var dry = request
@@ -81,7 +79,6 @@ struct Recheck: AsyncParsableCommand {
 
   @OptionGroup var common: CommonOptions
   @OptionGroup var options: AuditOptions
-  @OptionGroup var threshold: ThresholdOptions
 
   func run() async throws {
     try await common.listening { settings, night in
@@ -106,13 +103,11 @@ struct Reconcile: AsyncParsableCommand {
 
   @OptionGroup var common: CommonOptions
   @OptionGroup var options: AuditOptions
-  @OptionGroup var threshold: ThresholdOptions
 
   func run() async throws {
     try await common.listening { settings, night in
       var request = try options.request(settings, command: "reconcile")
       if options.dryRun { request.out = nil }
-      request.threshold = try threshold.threshold
       let outcome = try await night.reconcile(request)
       try common.show(outcome)
       return outcome.exitStatus

@@ -390,9 +390,9 @@ struct ImportFindings: SettingsCommand {
       and the exit status is 1. Importing the same file twice \
       changes nothing the second time.
 
-      A sign-off is refused when one person prepares and reviews, when a control of the workbook is not balanced, and when \
-      the report is incomplete or its period has not ended, unless --accept-incomplete is given. A second sign-off is \
-      kept beside the first.
+      A sign-off is refused when one person prepares and reviews, or when a control of the workbook is not balanced. \
+      Without --accept-incomplete it is also refused when the report is incomplete or its period has not ended. A second \
+      sign-off is kept beside the first.
 
       Examples:
         night-audit findings import night-audit-2026-11-19.xlsx --dry-run

@@ -16,23 +16,26 @@ struct RowTally {
   var prices = UnitPrices()
   /// Orders of the lookback that state a transaction ID.
   var sample = OrderSample()
+  /// The first instant of the lookback.
+  private let since: Instant
+  private let key: String
   private var last: [UInt8] = []
   /// The newest valid row.
   private(set) var newest: (id: Identifier, at: Instant)?
 
-  init(name: String, noun: String) {
-    self.name = name
-    self.noun = noun
+  init(name: String, noun: String, key: String, since: Instant) {
+    (self.name, self.noun, self.key, self.since) = (name, noun, key, since)
   }
 
-  mutating func add(_ id: Identifier, defect: String?, key: String, order: Identifier?, isRecent: Bool) {
-    id.withUTF8 { add(BorrowedText($0), defect: defect, key: key, order: order, isRecent: isRecent) }
+  mutating func add(_ id: Identifier, defect: String?, order: Identifier?, at instant: Instant) {
+    id.withUTF8 { add(BorrowedText($0), defect: defect, order: order, at: instant) }
   }
 
   /// - Parameter id: in the order of its bytes, so that equal ones follow each other.
   mutating func add(
-    _ id: BorrowedText, defect: String? = nil, key: String, order: @autoclosure () -> Identifier?, isRecent: Bool
+    _ id: BorrowedText, defect: String? = nil, order: @autoclosure () -> Identifier?, at instant: Instant
   ) {
+    if defect == nil, newest.map({ $0.at < instant }) ?? true { newest = (id.id, instant) }
     let isRepeated = rows > 0 && last.elementsEqual(id.bytes)
     let defect = defect ?? (isRepeated ? "\(key) is not unique" : nil)
     if !isRepeated {
@@ -40,15 +43,13 @@ struct RowTally {
       last.append(contentsOf: id.bytes)
     }
     rows += 1
-    guard isRecent else { return }
+    guard isRecent(instant) else { return }
     recent += 1
     defects.count(defect != nil, "\(id.bytes.isEmpty ? "a row without an ID" : id.text): \(defect ?? "")")
     if defect != nil, let order = order() { badOrders.insert(order) }
   }
 
-  mutating func noteNewest(_ id: @autoclosure () -> Identifier, at instant: Instant) {
-    if newest.map({ $0.at < instant }) ?? true { newest = (id(), instant) }
-  }
+  func isRecent(_ instant: Instant) -> Bool { since <= instant }
 
   func diagnosis(holdsNight: Bool) -> Diagnosis {
     let subject = "\(name) (\(rows) rows)"

@@ -112,8 +112,8 @@ struct SalesHealth {
 
   private typealias Relation = (name: String, tally: Result<RowTally, any Error>)
 
-  /// Reads every row of the three relations: orders in one connection and the others in a second one at the same time,
-  /// because reading millions of rows takes most of the time. Without a second connection they are read afterwards.
+  /// Reads every row of the three relations: orders in one connection, and the others at the same time in a second one.
+  /// Reading millions of rows takes most of the time. Without a second connection the others are read afterwards.
   private func relations(
     _ connection: borrowing BlockingConnection, _ scope: BlockingScope, _ sales: SalesRows
   ) throws -> [Relation] {
@@ -134,22 +134,20 @@ struct SalesHealth {
   }
 
   private func orders(_ connection: borrowing BlockingConnection, _ sales: SalesRows) throws -> RowTally {
-    var tally = RowTally(name: name("orders"), noun: "orders")
     let now = Instant.now
-    let since = now - settings.lookback
+    var tally = RowTally(name: name("orders"), noun: "orders", key: "order_id", since: now - settings.lookback)
     var columns = OrderColumns(latest: now + settings.clockSkew)
     var reader = try connection.copyOut(
       "SELECT \(SalesRows.orderColumns) FROM \(sales.schema).orders o ORDER BY o.order_id::text COLLATE \"C\"")
     while try reader.advance() {
       // In place, as nearly all rows are read. Nights read no older orders.
       if let order = try sales.plainOrder(reader) {
-        let isRecent = since <= order.createdAt
-        if isRecent {
+        if tally.isRecent(order.createdAt) {
           try columns.add(order, reader)
           tally.prices.add(order)
           if order.transactionId != nil { try tally.sample.add(sales.order(reader, asOf: now)) }
         }
-        tally.add(order.orderId, key: "order_id", order: order.orderId.id, isRecent: isRecent)
+        tally.add(order.orderId, order: order.orderId.id, at: order.createdAt)
         continue
       }
       let row = try sales.order(reader, asOf: now)
@@ -158,59 +156,48 @@ struct SalesHealth {
       case .bad(let bad): (defect, createdAt) = (bad.defect, bad.createdAt)
       case .valid(let order):
         (defect, createdAt) = (nil, order.createdAt)
-        guard since <= createdAt else { break }
+        guard tally.isRecent(createdAt) else { break }
         try columns.add(order, reader)
         tally.prices.add(order)
         if order.transactionId != nil { tally.sample.add(row) }
       }
-      tally.add(row.orderId, defect: defect, key: "order_id", order: row.orderId, isRecent: since <= createdAt)
+      tally.add(row.orderId, defect: defect, order: row.orderId, at: createdAt)
     }
     tally.further = columns.diagnoses(settings)
     return tally
   }
 
   private func deliveries(_ connection: borrowing BlockingConnection, _ sales: SalesRows) throws -> RowTally {
-    var tally = RowTally(name: name("deliveries"), noun: "deliveries")
     let now = Instant.now
-    let since = now - settings.lookback
+    var tally = RowTally(
+      name: name("deliveries"), noun: "deliveries", key: "delivery_id", since: now - settings.lookback)
     var reader = try connection.copyOut(
       "SELECT \(SalesRows.deliveryColumns) FROM \(sales.schema).deliveries d ORDER BY d.delivery_id::text COLLATE \"C\""
     )
     while try reader.advance() {
       if let delivery = try sales.plainDelivery(reader) {
-        tally.add(
-          delivery.deliveryId, key: "delivery_id", order: delivery.orderId.id,
-          isRecent: since <= delivery.deliveredAt)
-        tally.noteNewest(delivery.deliveryId.id, at: delivery.deliveredAt)
+        tally.add(delivery.deliveryId, order: delivery.orderId.id, at: delivery.deliveredAt)
         continue
       }
       let delivery = try sales.delivery(reader, asOf: now)
-      tally.add(
-        delivery.deliveryId, defect: delivery.defect, key: "delivery_id", order: delivery.orderId,
-        isRecent: since <= delivery.deliveredAt)
-      if delivery.defect == nil { tally.noteNewest(delivery.deliveryId, at: delivery.deliveredAt) }
+      tally.add(delivery.deliveryId, defect: delivery.defect, order: delivery.orderId, at: delivery.deliveredAt)
     }
     return tally
   }
 
   private func receipts(_ connection: borrowing BlockingConnection, _ sales: SalesRows) throws -> RowTally {
-    var tally = RowTally(name: name("receipts"), noun: "receipts")
     let now = Instant.now
-    let since = now - settings.lookback
+    var tally = RowTally(name: name("receipts"), noun: "receipts", key: "receipt_id", since: now - settings.lookback)
     var reader = try connection.copyOut(
       "SELECT \(SalesRows.receiptColumns) FROM \(sales.schema).receipts r ORDER BY r.receipt_id::text COLLATE \"C\"")
     var plain = BorrowedReceipt.blank
     while try reader.advance() {
       if try SalesRows.readPlain(reader, into: &plain) {
-        tally.add(plain.receiptId, key: "receipt_id", order: plain.orderId.id, isRecent: since <= plain.receivedAt)
-        tally.noteNewest(plain.receiptId.id, at: plain.receivedAt)
+        tally.add(plain.receiptId, order: plain.orderId.id, at: plain.receivedAt)
         continue
       }
       let receipt = try SalesRows.receipt(reader, asOf: now)
-      tally.add(
-        receipt.receiptId, defect: receipt.defect, key: "receipt_id", order: receipt.orderId,
-        isRecent: since <= receipt.receivedAt)
-      if receipt.defect == nil { tally.noteNewest(receipt.receiptId, at: receipt.receivedAt) }
+      tally.add(receipt.receiptId, defect: receipt.defect, order: receipt.orderId, at: receipt.receivedAt)
     }
     return tally
   }
