@@ -52,19 +52,22 @@ struct UnitsComparison {
       var strangers: [(sku: Identifier, units: AppleUnits)] = []
       var claimed: Set<Identifier> = []
       var awaited: [String: [ReportDay: Millionths]] = [:]
-      var booked: [OrderSumKey: ShopUnits] = [:]
+      var booked: [OrderSumKey: (units: Int, amount: Millionths)] = [:]
       while let order = try orders.next(of: product) {
         claimed.formUnion(order.renewals)
         guard let day = days.day(of: order.bookedAt), let name = app(order.bundleId, product) else { continue }
         let units = Int(order.quantity)
         if order.isBooked {
-          let one = ShopUnits(
-            day: day, currency: Identifier(order.amount.currency.code), units: units, amount: Millionths(order.amount))
-          booked[OrderSumKey(app: name, day: day, currency: one.currency), default: one.nothing].add(one)
+          let key = OrderSumKey(app: name, day: day, currency: Identifier(order.amount.currency.code))
+          let sum = booked[key] ?? (units: 0, amount: .zero)
+          booked[key] = (units: sum.units + units, amount: sum.amount + Millionths(order.amount))
         }
         if order.isAwaited { awaited[name, default: [:]][day, default: .zero] += Millionths(units) }
       }
-      for (booking, sum) in booked { side(booking.app, product, &sides) { $0.shop.append(sum) } }
+      for (key, sum) in booked {
+        let units = ShopUnits(day: key.day, currency: key.currency, units: sum.units, amount: sum.amount)
+        side(key.app, product, &sides) { $0.shop.append(units) }
+      }
       while hasReport, try reports.id(0) == product {
         try add(reports, of: product, to: &sides, &strangers, &seen)
         hasReport = try reports.advance()
@@ -142,18 +145,19 @@ struct UnitsComparison {
     let rowKind = SalesRowKind(code: type, hasParent: !parent.isEmpty)
     if rowKind == .app { return }
     let price = try Millionths(row.numeric(6))
-    let units = AppleUnits.kind(of: rowKind, price: price, sign: Int8(clamping: try row.int32(7))).map { kind in
-      AppleUnits(
+    var counted: AppleUnits?
+    if let kind = AppleUnits.kind(of: rowKind, price: price, sign: Int8(clamping: try row.int32(7))) {
+      counted = AppleUnits(
         day: day, country: try row.id(4), currency: try row.id(5), kind: kind, price: price,
         units: try Millionths(row.numeric(8)))
     }
     guard let app = scope.app(of: Scope.Product(parent: parent, productId: product)) else {
-      if let units, coverage.compared.contains(day) { strangers.append((parent, units)) }
+      if let units = counted, coverage.compared.contains(day) { strangers.append((parent, units)) }
       return
     }
     let rows = coverage.printed.contains(day) ? Int(try row.int64(9)) : 0
     if rowKind == .unknown, rows > 0 { seen.unknownTypes[type, default: 0] += rows }
-    guard let units else {
+    guard let units = counted else {
       seen.rowsWithoutUnits += rows
       return
     }

@@ -55,13 +55,6 @@ package struct ShopUnits: Hashable, Sendable {
   package var currency: Identifier
   package var units: Int
   package var amount: Millionths
-
-  var nothing: ShopUnits { ShopUnits(day: day, currency: currency, units: 0, amount: .zero) }
-
-  mutating func add(_ other: ShopUnits) {
-    units += other.units
-    amount += other.amount
-  }
 }
 
 package struct ProductSides: Sendable {
