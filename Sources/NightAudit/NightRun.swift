@@ -2,7 +2,6 @@ import AppStore
 import Asking
 import AuditStore
 import Auditing
-import CSystemCalls
 import Foundation
 import Logging
 import Postgres

@@ -1,5 +1,3 @@
-import Foundation
-
 /// A target of `report.deliver`, to which finished reports are sent.
 package struct DispatchTarget: Hashable, Sendable {
   /// The section's name in the configuration.

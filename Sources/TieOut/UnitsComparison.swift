@@ -1,5 +1,4 @@
 import AuditStore
-import Foundation
 import Postgres
 import Reconciliation
 import Settings

@@ -1,6 +1,5 @@
 import Asking
 import Auditing
-import Foundation
 import Publishing
 import Reconciliation
 import Reporting

@@ -1,5 +1,4 @@
 import Foundation
-import Run
 import Settings
 
 extension Diagnosis {

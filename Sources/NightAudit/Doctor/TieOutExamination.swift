@@ -1,6 +1,5 @@
 import AppStore
 import Foundation
-import Run
 import Settings
 import TieOut
 

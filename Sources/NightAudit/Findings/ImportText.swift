@@ -1,5 +1,4 @@
 import AuditStore
-import Foundation
 import Reconciliation
 import Reporting
 import Run

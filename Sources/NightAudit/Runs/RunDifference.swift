@@ -1,6 +1,5 @@
 import AuditStore
 import Auditing
-import Foundation
 import Postgres
 import Reconciliation
 import Reporting

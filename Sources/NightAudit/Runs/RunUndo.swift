@@ -1,5 +1,4 @@
 import AuditStore
-import Foundation
 import Logging
 import Postgres
 import Publishing

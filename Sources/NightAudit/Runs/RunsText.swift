@@ -1,4 +1,3 @@
-import Foundation
 import Reconciliation
 import Reporting
 import Run

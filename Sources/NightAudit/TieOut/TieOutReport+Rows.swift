@@ -1,5 +1,4 @@
 import Auditing
-import Foundation
 import Postgres
 import Reconciliation
 import Reporting

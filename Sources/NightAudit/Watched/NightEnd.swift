@@ -1,5 +1,4 @@
 import Reconciliation
-import Run
 import Settings
 
 enum NightEnd {

@@ -1,4 +1,3 @@
-import Gzip
 import Postgres
 import Reconciliation
 

@@ -1,7 +1,6 @@
 import ArgumentParser
 import Asking
 import Auditing
-import Foundation
 import NightAudit
 import Run
 import Settings

@@ -1,5 +1,4 @@
 import ArgumentParser
-import Foundation
 import NightAudit
 import Run
 import Settings

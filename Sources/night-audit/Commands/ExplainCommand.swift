@@ -1,6 +1,5 @@
 import ArgumentParser
 import Auditing
-import Foundation
 import NightAudit
 import Reconciliation
 import Run

@@ -1,6 +1,5 @@
 import ArgumentParser
 import AuditStore
-import Foundation
 import NightAudit
 import Postgres
 import Run

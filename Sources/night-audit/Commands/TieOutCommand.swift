@@ -1,5 +1,4 @@
 import ArgumentParser
-import Foundation
 import NightAudit
 import Reconciliation
 import Run

@@ -1,6 +1,5 @@
 import Foundation
 import Postgres
-import Run
 import Settings
 
 /// Checks that rows are found by ID without sequential scans: a night looks up thousands of batches.
