@@ -340,8 +340,8 @@ package struct NightRun: Sendable {
       var paths = Set(kept.filter { $0.hasPrefix(prefix) }.map { String($0.dropFirst(prefix.count)) })
       if let latest = folders.latest { paths.insert(latest) }
       // The earlier of as-of and clock, because an as-of in the future must not expire every folder.
-      let rule = ReportRetention(cutoff: min(asOf, .now) - retention, kept: paths.union(expired.map(\.path)))
-      expired += rule.expired(folders.folders())
+      expired += ReportRetention.expired(
+        folders.folders(), before: min(asOf, .now) - retention, except: paths.union(expired.map(\.path)))
     }
     expired = expired.filter(folders.mayRemove)
     let recorded = try await Trail.appendRemoved(expired.map(\.path), session)

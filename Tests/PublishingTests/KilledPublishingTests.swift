@@ -90,7 +90,7 @@ import Testing
         _ = try folder.publish()
         return
       } catch is Killed {
-        _ = try VolumeProbe(directory: reports.path).examine()
+        _ = try VolumeProbe.examine(reports.path)
         let published = try ReportFolder.resume(
           reports.night(), token: token, asOf: ReportsDirectory.asOf(1), digest: digest, known: reports.known)
         #expect(published?.path == reports.path + "/2026-11-19", "step \(last)")

@@ -473,11 +473,11 @@ struct ReportsDirectory: ~Copyable {
   @Test(arguments: [true, false]) func theDoctorsProbeLeavesNothing(_ exchanges: Bool) throws {
     let volume = VolumeCalls(exchanges: exchanges)
     let reports = try ReportsDirectory()
-    let found = try VolumeProbe(directory: reports.path, volume: volume).examine()
+    let found = try VolumeProbe.examine(reports.path, volume: volume)
     #expect((found == .exchanges) == exchanges)
     #expect(try reports.entries() == [])
     // The folder does not exist before the first night.
-    let first = try VolumeProbe(directory: reports.path + "/of/the-first-night", volume: volume).examine()
+    let first = try VolumeProbe.examine(reports.path + "/of/the-first-night", volume: volume)
     #expect(first == found)
     #expect(try reports.entries() == [])
   }

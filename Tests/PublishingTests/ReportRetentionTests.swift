@@ -13,18 +13,19 @@ import Testing
 
   @Test func theLastCompleteNightStaysHoweverOldItIs() {
     let folders = [night(19, false), night(17), night(18), night(16, false), night(15)]
-    let rule = ReportRetention(cutoff: Instant(seconds: 100 * 86_400), kept: [])
-    #expect(rule.expired(folders).map(\.path) == ["2026-11-15", "2026-11-16", "2026-11-17", "2026-11-19"])
+    let expired = ReportRetention.expired(folders, before: Instant(seconds: 100 * 86_400), except: [])
+    #expect(expired.map(\.path) == ["2026-11-15", "2026-11-16", "2026-11-17", "2026-11-19"])
   }
 
   @Test func keptAndRecentFoldersAreNotExpired() {
     let adHoc = ReportRetention.Folder(
       path: "ad-hoc/2026-11-01_2026-11-17-1", asOf: Instant(seconds: 18 * 86_400), isComplete: true)
     let folders = [night(15), night(16), night(17), night(18), night(19), adHoc]
-    let rule = ReportRetention(cutoff: Instant(seconds: 18 * 86_400), kept: ["2026-11-16"])
-    #expect(rule.expired(folders).map(\.path) == ["2026-11-15", "2026-11-17"])
-    let later = ReportRetention(cutoff: Instant(seconds: 18 * 86_400 + 1), kept: ["2026-11-16"])
-    #expect(later.expired(folders).map(\.path) == ["2026-11-15", "2026-11-17", "2026-11-18", adHoc.path])
+    func expired(before seconds: Int64) -> [String] {
+      ReportRetention.expired(folders, before: Instant(seconds: seconds), except: ["2026-11-16"]).map(\.path)
+    }
+    #expect(expired(before: 18 * 86_400) == ["2026-11-15", "2026-11-17"])
+    #expect(expired(before: 18 * 86_400 + 1) == ["2026-11-15", "2026-11-17", "2026-11-18", adHoc.path])
   }
 
   /// The folders of the run are removed in every place; those of other runs, and files of people, stay.

@@ -164,7 +164,7 @@ package struct Doctor: Sendable {
         try KnownRuns.read(on: scope.connect(settings.databaseURL, applicationName: "night-audit doctor"))
       }
       try ReportFolder.check(.nightly(directory: settings.reportDirectory, date: night), asOf: .now, known: known)
-      switch try VolumeProbe(directory: settings.reportDirectory).examine() {
+      switch try VolumeProbe.examine(settings.reportDirectory) {
       case .exchanges: return .fine("\(subject) (exchanges folders in one step)")
       case .renames(let reason):
         return .fine(

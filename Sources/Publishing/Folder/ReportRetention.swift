@@ -7,7 +7,7 @@ import Reporting
 import Run
 
 /// `report.retention`: selects the expired report folders, which ``ReportDirectory`` removes.
-package struct ReportRetention {
+package enum ReportRetention {
   package struct Folder: Hashable {
     /// Relative to `report.directory`: `2026-11-19`, `held/20261120T030000Z-1`, `ad-hoc/2026-11-01-1`.
     package var path: String
@@ -17,14 +17,9 @@ package struct ReportRetention {
     var isNightly: Bool { !path.contains("/") }
   }
 
-  package var cutoff: Instant
-  /// Folders to keep at any age: the target of `latest`, the new report, and owed reports.
-  package var kept: Set<String>
-
-  package init(cutoff: Instant, kept: Set<String>) { (self.cutoff, self.kept) = (cutoff, kept) }
-
-  /// Returns the oldest first. The last complete night never expires.
-  package func expired(_ folders: [Folder]) -> [Folder] {
+  /// Returns the oldest first. The last complete night never expires, nor do the `kept` folders: the target of
+  /// `latest`, the new report, and owed reports.
+  package static func expired(_ folders: [Folder], before cutoff: Instant, except kept: Set<String>) -> [Folder] {
     let lastComplete = folders.filter { $0.isNightly && $0.isComplete }.max { $0.path < $1.path }
     return folders.filter { $0.asOf < cutoff && !kept.contains($0.path) && $0 != lastComplete }
       .sorted { ($0.asOf, $0.path) < ($1.asOf, $1.path) }

@@ -4,21 +4,14 @@ import Glibc
 import Reconciliation
 import Run
 
-package struct VolumeProbe {
+package enum VolumeProbe {
   package enum Replacement: Hashable, Sendable {
     case exchanges
     case renames(reason: String)
   }
 
-  package let directory: String
-  private let volume: VolumeCalls
-
-  package init(directory: String, volume: VolumeCalls = VolumeCalls()) {
-    (self.directory, self.volume) = (directory, volume)
-  }
-
   /// Leaves nothing, and creates no missing folder: its owner would be the user of `doctor`.
-  package func examine() throws -> Replacement {
+  package static func examine(_ directory: String, volume: VolumeCalls = VolumeCalls()) throws -> Replacement {
     var directory = ReportFolder.absolute(directory)
     while directory != "/", !FileManager.default.fileExists(atPath: directory) {
       directory = (directory as NSString).deletingLastPathComponent
