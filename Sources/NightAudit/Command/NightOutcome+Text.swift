@@ -71,14 +71,9 @@ extension NightOutcome {
     let summary = self.summary
     let isQuiet = self.exitStatus == .complete || self.exitStatus == .criticalFindings
     if summary.isComplete, self.held.isEmpty, isQuiet { return nil }
-    let state: String
-    if !self.held.isEmpty {
-      state =
-        isRehearsal
-        ? "WOULD BE HELD" : "HELD; check the report, then release it by the same command with --accept"
-    } else {
-      state = summary.stateLabel
-    }
+    let held =
+      isRehearsal ? "WOULD BE HELD" : "HELD; check the report, then release it by the same command with --accept"
+    let state = self.held.isEmpty ? summary.stateLabel : held
     var lines = ["Night audit of \(summary.period.days): \(state)"]
     lines += self.held.map { "  - \($0)" } + summary.incompleteReasons.map { "  - \($0)" }
     lines.append("  \(grouped(summary.findings.new)) findings are new, \(grouped(summary.findings.closing)) open.")

@@ -33,7 +33,7 @@ package struct Doctor: Sendable {
     found += await dispatches()
     found += HostExamination(settings: settings).examine()
     found += await databases()
-    if isOnline { found += await OnlineExamination(settings: settings).examine() }
+    if isOnline { found += await online() }
     return found
   }
 

@@ -8,14 +8,12 @@ import SalesStore
 import Settings
 import TieOut
 
-/// Makes one harmless request to Apple for each credential, and compares the clocks.
-struct OnlineExamination: Sendable {
-  let settings: Settings
-
+extension Doctor {
   /// An ID that Apple never assigned; the expected answer is that it is unknown.
   private static let unusedID = "1"
 
-  func examine() async -> [Diagnosis] {
+  /// Makes one harmless request to Apple for each credential, and compares the clocks.
+  func online() async -> [Diagnosis] {
     let transport = HTTPTransport(timeout: settings.timeout, concurrency: 1)
     let clock = await clock(transport)
     var found = [clock].compactMap(\.self)
@@ -66,9 +64,9 @@ struct OnlineExamination: Sendable {
       case .serverApi:
         let client = try AppleClients.serverAPI(
           of: app, settings: settings, transport: transport, roots: .none, now: { .now })
-        switch try await client.transactionInfo(OnlineExamination.unusedID).outcome {
+        switch try await client.transactionInfo(Doctor.unusedID).outcome {
         case .fault(let fault): return .problem(subject, fault.message)
-        case .unanswered(let silence): return .problem(subject, OnlineExamination.words(silence))
+        case .unanswered(let silence): return .problem(subject, Doctor.words(silence))
         case .found, .notFound, .malformedId, .accountGone:
           return .fine("\(subject) (key, issuer and bundle are accepted)")
         }
@@ -81,7 +79,7 @@ struct OnlineExamination: Sendable {
         let secret = try app.sharedSecretFile.map { try SecretFile.read($0, key: "app.\(app.name).sharedSecretFile") }
         switch try await client.verify(payload: payload, sharedSecret: secret).outcome {
         case .fault(let fault): return .problem(subject, fault.message)
-        case .unanswered(let silence): return .problem(subject, OnlineExamination.words(silence))
+        case .unanswered(let silence): return .problem(subject, Doctor.words(silence))
         case .verified, .rejected, .accountGone, .review:
           return .fine("\(subject) (the newest app receipt and the shared secret are accepted)")
         }
@@ -150,7 +148,7 @@ struct OnlineExamination: Sendable {
               "appStoreConnect.salesVersion", "Apple demands \(version ?? "another") instead of \(connect.salesVersion)"
             ))
         case .refused(let refusal): found.append(.problem(subject, "\(refusal)"))
-        case .unanswered(let silence): found.append(.warning(subject, OnlineExamination.words(silence)))
+        case .unanswered(let silence): found.append(.warning(subject, Doctor.words(silence)))
         }
       } catch {
         found.append(.problem(subject, "\(error)"))

@@ -11,21 +11,16 @@ package enum TrustRun {
   /// - Parameter source: a directory with fetched files, the https URL of a mirror, or nil for Apple.
   package static func run(_ settings: Settings, from source: String?) async throws -> [RootInstallation.Entry] {
     let installation = RootInstallation(directory: settings.rootCertificates, pinned: settings.pinRoots)
-    guard let source else { return try await download(installation, settings, mirror: nil) }
-    guard source.contains("://") else {
-      let files = CertificateFiles(directory: source)
-      return try await installation.run { try files.content(of: $0) }
+    var mirror: EndpointURL?
+    if let source {
+      guard source.contains("://") else {
+        let files = CertificateFiles(directory: source)
+        return try await installation.run { try files.content(of: $0) }
+      }
+      do throws(EndpointURLError) { mirror = try EndpointURL(source) } catch {
+        throw ConfigurationError(key: "--from", problem: "\(error)")
+      }
     }
-    let mirror: EndpointURL
-    do throws(EndpointURLError) { mirror = try EndpointURL(source) } catch {
-      throw ConfigurationError(key: "--from", problem: "\(error)")
-    }
-    return try await download(installation, settings, mirror: mirror)
-  }
-
-  private static func download(
-    _ installation: RootInstallation, _ settings: Settings, mirror: EndpointURL?
-  ) async throws -> [RootInstallation.Entry] {
     let transport = HTTPTransport(timeout: settings.timeout, concurrency: 1)
     let download = RootCertificateDownload(transport: transport, mirror: mirror, version: Version.current)
     return try await finally({ await transport.shutdown() }) {

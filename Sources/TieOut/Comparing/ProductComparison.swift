@@ -142,27 +142,20 @@ package struct ProductComparison: Sendable {
       let comparisons = stacks.comparisons(group[kind])
       for day in coverage.compared {
         let index = coverage.index(day)
-        appendAmount(
-          currency, kind, day, stacks, open.contains([kind.index, index]) ? nil : comparisons[index],
-          shop: kind == .sale ? shop[day] ?? .zero : nil, isKnown: !unknown.contains([kind.index, index]))
+        let comparison = open.contains([kind.index, index]) ? nil : comparisons[index]
+        let booked: Millionths? = kind == .sale ? shop[day] ?? .zero : nil
+        let (apple, ours) = stacks.amounts(index)
+        guard
+          apple != .zero || ours != .zero || booked ?? .zero != .zero || comparison?.explained.isZero == false
+        else { continue }
+        let isKnown = !unknown.contains([kind.index, index])
+        rows.append(
+          TieOutRow(
+            level: .amount, app: sides.app, productId: sides.productId, day: day, country: "", currency: currency,
+            kind: kind, apple: coverage[index] == .missing ? nil : kind == .refund ? -apple : apple,
+            ours: isKnown ? (kind == .refund ? -ours : ours) : nil, shop: booked, comparison: comparison))
       }
     }
-  }
-
-  private mutating func appendAmount(
-    _ currency: Identifier, _ kind: TieOutClass, _ day: ReportDay, _ stacks: PriceStacks,
-    _ comparison: TieOutRow.Comparison?, shop: Millionths?, isKnown: Bool
-  ) {
-    let index = coverage.index(day)
-    let (apple, ours) = stacks.amounts(index)
-    guard apple != .zero || ours != .zero || shop ?? .zero != .zero || comparison?.explained.isZero == false else {
-      return
-    }
-    rows.append(
-      TieOutRow(
-        level: .amount, app: sides.app, productId: sides.productId, day: day, country: "", currency: currency,
-        kind: kind, apple: coverage[index] == .missing ? nil : kind == .refund ? -apple : apple,
-        ours: isKnown ? (kind == .refund ? -ours : ours) : nil, shop: shop, comparison: comparison))
   }
 
   // MARK: - Groups

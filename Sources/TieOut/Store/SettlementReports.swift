@@ -50,14 +50,14 @@ struct SettlementReports {
     let reports = known[period.description] ?? [:]
     let awaited = Set(vendors).union(sellers(in: period))
       .union(reports.filter { $0.value.isAwaited(of: $0.key, among: vendors) }.keys)
-    return !awaited.isEmpty && awaited.allSatisfy { hasSettlementReport($0, period) }
+    return !awaited.isEmpty && awaited.allSatisfy { state($0, period)?.isFinal == true }
   }
 
   /// Sentences about late reports, from the first period with any report on. Without any, none may be provided.
   func reasons(_ periods: [FiscalPeriod]) -> [String] {
     let begun = periods.drop { period in !(known[period.description] ?? [:]).values.contains(where: \.state.isFinal) }
     return begun.filter { today.number - $0.last.number >= Self.due }.flatMap { period in
-      sellers(in: period).filter { !hasSettlementReport($0, period) }.sorted().map {
+      sellers(in: period).filter { state($0, period)?.isFinal != true }.sorted().map {
         absence(.detail, of: period, vendor: $0)
       }
     }
@@ -75,10 +75,6 @@ struct SettlementReports {
   private func absence(_ kind: ReportKind, of period: FiscalPeriod, vendor: String) -> String {
     let state = state(vendor, period)?.rawValue ?? "never asked"
     return "no \(kind.rawValue) of fiscal period \(period), vendor \(vendor) (\(state))"
-  }
-
-  private func hasSettlementReport(_ vendor: String, _ period: FiscalPeriod) -> Bool {
-    state(vendor, period)?.isFinal == true
   }
 
   private func sellers(in period: FiscalPeriod) -> [String] {
