@@ -122,7 +122,7 @@ CREATE TABLE night_audit.receipt_checks (
   -- deferred_outcome and deferred_reason then become its outcome.
   refusal text COLLATE "C",
   deferred_outcome text, deferred_reason text,
-  -- The number of the worker that is asking. Its session holds the advisory lock of that number while it lives.
+  -- The number of the worker that is asking. Its session has taken the advisory lock of that number while it lives.
   worker integer,
   -- As-of of the run that missed the receipt in the shop's relation. Some later nights look for it again, because a
   -- relation may be empty while it is loaded.
@@ -157,7 +157,7 @@ CREATE INDEX lookups_subject ON night_audit.lookups (subject_id);
 
 CREATE SEQUENCE night_audit.worker_numbers AS integer MAXVALUE 2000000000 CYCLE;
 
--- The end of each worker's leases, by the server's clock. A worker's session holds the advisory lock of its number.
+-- The end of each worker's leases, by the server's clock. A worker's session has taken the advisory lock of its number.
 CREATE TABLE night_audit.workers (
   number bigint PRIMARY KEY,
   leased_until timestamptz NOT NULL
@@ -324,7 +324,7 @@ CREATE TABLE night_audit.sweeps (
   PRIMARY KEY (bundle_id, environment, notification_type)
 );
 
--- Who sweeps an app. The sweeper's session holds the advisory lock of its number. The lease ends with that session, or
+-- Who sweeps an app. The sweeper's session has taken the advisory lock of its number. The lease ends with that session, or
 -- at `leased_until` by the server's clock, because a stopped process keeps its session.
 CREATE TABLE night_audit.sweepers (
   bundle_id text COLLATE "C" PRIMARY KEY, number bigint NOT NULL,
