@@ -71,7 +71,7 @@ package struct RecheckStage: Sendable {
         group.cancelAll()
       }
     } catch {
-      if let reason = stop.stopped { throw StopSignal.Stopped(reason: reason) }
+      try stop.check()
       throw error
     }
     return state.values.withLock { $0.summary }

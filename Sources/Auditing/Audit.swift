@@ -296,7 +296,7 @@ package struct Audit {
       let files = try report.finish(totals: totals, summary: summary)
       mark.summary = files.first { $0.name == SummaryDocument.fileName }?.sha256
     }
-    if let reason = stop.stopped { throw StopSignal.Stopped(reason: reason) }
+    try stop.check()
     guard causes.isEmpty else {
       outcome.held = causes
       outcome.directory = try hold(folder, because: causes, mark, status, record, on: recording, finishing)

@@ -100,9 +100,9 @@ package struct NightRun: Sendable {
     await watch.began()
     do {
       var recheck = try await answers(request, channels, deadline: deadline, late)
-      if let reason = stop.stopped { throw StopSignal.Stopped(reason: reason) }
+      try stop.check()
       let supplement = await tieOutOfNight(request)
-      if let reason = stop.stopped { throw StopSignal.Stopped(reason: reason) }
+      try stop.check()
       stages.end("recheck")
       // By a clock that is behind, the newest orders would be in the future.
       if late == nil { plan.mappingProblems = try await mappingProblems(plan, isAccepted: record.isAccepted) }
@@ -154,7 +154,7 @@ package struct NightRun: Sendable {
         rounds += 1
         // Findings that these answers end never reach a report.
         recheck.add(try await self.recheck(request, channels, runId: runId, deadline: deadline, open: open))
-        if let reason = stop.stopped { throw StopSignal.Stopped(reason: reason) }
+        try stop.check()
         asked.add(open)
       }
     }
@@ -232,7 +232,7 @@ package struct NightRun: Sendable {
     if let late = try await requireNotFuture(requested.asOf) { throw late }
     let request = try await requireSales(requested)
     let summary = try await recheck(request, channels, runId: runId, deadline: deadline)
-    if let reason = stop.stopped { throw StopSignal.Stopped(reason: reason) }
+    try stop.check()
     return summary
   }
 

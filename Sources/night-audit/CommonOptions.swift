@@ -101,7 +101,7 @@ extension CommonOptions {
         return try await Signals.stopping(stop) { try await body(settings, night) }
       } catch {
         // A cancellation error does not contain the reason of the stop.
-        if let reason = stop.stopped { throw StopSignal.Stopped(reason: reason) }
+        try stop.check()
         throw error
       }
     }

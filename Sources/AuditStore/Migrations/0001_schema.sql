@@ -122,7 +122,7 @@ CREATE TABLE night_audit.receipt_checks (
   -- deferred_outcome and deferred_reason then become its outcome.
   refusal text COLLATE "C",
   deferred_outcome text, deferred_reason text,
-  -- The number of the worker that is asking. Its session has taken the advisory lock of that number while it lives.
+  -- The number of the worker that is asking. Its session keeps the advisory lock of that number while it lives.
   worker integer,
   -- As-of of the run that missed the receipt in the shop's relation. Some later nights look for it again, because a
   -- relation may be empty while it is loaded.

@@ -27,9 +27,7 @@ struct AuditPass {
   /// whatever part. An equal fingerprint of another purchase only takes it the general way.
   var sharedPurchases: Set<UInt64> = []
 
-  func endIfStopped() throws {
-    if let reason = stop.stopped { throw StopSignal.Stopped(reason: reason) }
-  }
+  func endIfStopped() throws { try stop.check() }
 }
 
 extension SalesTotals {

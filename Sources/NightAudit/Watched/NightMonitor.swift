@@ -62,10 +62,7 @@ struct NightMonitor: Sendable {
 
   /// Mails the notice to the recipients of reports and of news, who would otherwise wait for a report.
   private func notify(_ cause: NightNotice.Cause) async {
-    let notice = NightNotice(
-      day: "\(record.period.until)", timeZone: settings.timeZoneName, host: record.host, runId: record.runId,
-      cause: cause)
-    await notice.send(settings, logger: logger, stop: stop)
+    await NightNotice(record, cause).send(settings, logger: logger, stop: stop)
   }
 
   // MARK: - Metrics

@@ -1,4 +1,6 @@
+import AuditStore
 import Logging
+import Reconciliation
 import Reporting
 import Run
 import Settings
@@ -10,15 +12,12 @@ package struct NightNotice {
     case failed(problem: String, status: Int32)
   }
 
-  let day: String
-  let timeZone: String
-  let host: String
-  let runId: String
+  let record: RunRecord
   let cause: Cause
 
-  package init(day: String, timeZone: String, host: String, runId: String, cause: Cause) {
-    (self.day, self.timeZone, self.host, self.runId, self.cause) = (day, timeZone, host, runId, cause)
-  }
+  package init(_ record: RunRecord, _ cause: Cause) { (self.record, self.cause) = (record, cause) }
+
+  private var day: String { record.period.until }
 
   var subject: String {
     switch cause {
@@ -28,10 +27,10 @@ package struct NightNotice {
   }
 
   var body: MailBody {
-    let title = "App Store night audit \(day) (\(timeZone))"
+    let title = "App Store night audit \(day) (\(record.timeZone))"
     switch cause {
     case .held(let causes, let directory):
-      let place = directory.map { "The held report is in \(host):\($0)." }
+      let place = directory.map { "The held report is in \(record.host):\($0)." }
       return MailBody(
         title: title, tone: .bad, state: "HELD: the night is implausible and is not published.",
         reasons: causes.map(\.description),
@@ -43,7 +42,7 @@ package struct NightNotice {
       return MailBody(
         title: title, tone: .bad, state: "FAILED: the night ended with an error.", reasons: [problem],
         closing: [
-          "It ended with exit status \(status) on \(host), run \(runId).",
+          "It ended with exit status \(status) on \(record.host), run \(record.runId).",
           "Reports are published whole or not at all. Without a report of this day, the last report is in place.",
         ])
     }

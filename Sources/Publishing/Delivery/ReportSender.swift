@@ -68,7 +68,7 @@ package struct ReportSender: Sendable {
     guard case .mail(let mail) = target.means else { return }
     let message = CurlConfiguration.Message(
       subject: notice.subject, text: notice.body.text, html: notice.body.html, date: ReportSender.mailDate(now),
-      messageId: ReportSender.messageId(notice.runId, from: mail.from, to: target), attachments: [])
+      messageId: ReportSender.messageId(notice.record.runId, from: mail.from, to: target), attachments: [])
     try await runCurl(CurlConfiguration.mail(mail, message, password: passwords[target.name]))
   }
 

@@ -27,6 +27,10 @@ package final class StopSignal: Sendable {
 
   package var stopped: Reason? { state.withLock { $0.reason } }
 
+  package func check() throws(Stopped) {
+    if let reason = stopped { throw Stopped(reason: reason) }
+  }
+
   /// Suspends until the work is to stop. Throws if the task is cancelled first.
   package func wait() async throws(CancellationError) {
     let (signals, listener) = AsyncStream.makeStream(of: Reason.self)
@@ -41,7 +45,5 @@ package final class StopSignal: Sendable {
   /// The work was ended by a signal, and nothing was published.
   package struct Stopped: Error {
     package var reason: Reason
-
-    package init(reason: Reason) { self.reason = reason }
   }
 }
