@@ -27,38 +27,30 @@ package struct ReportFolder: Sendable {
     package var kept: [KeptFile] = []
   }
 
-  package let staging: String
+  package var staging: String { names.staging }
   private let destination: Destination
   private let asOf: Instant
   private let known: KnownRuns
   private let names: StagingNames
   private let lease: StagingLease
   private let volume: VolumeCalls
+}
 
+extension ReportFolder {
   /// Creates the staging directory on the destination's file system. A run's ID is its `token`.
   ///
   /// - Throws: `PublishingFailure`, without any change, if the report could not be published.
   package init(
     _ destination: Destination, token: String, asOf: Instant, known: KnownRuns, volume: VolumeCalls = VolumeCalls()
   ) throws {
-    (self.destination, self.asOf, self.known, self.volume) = (destination, asOf, known, volume)
     try ReportFolder.check(destination, asOf: asOf, known: known)
-    let parent = destination.parent
-    try ReportFolder.makeDirectories(parent)
-    Leftovers(directory: parent, volume: volume).clearUnfinished()
-    names = StagingNames(directory: parent, token: token)
-    staging = names.staging
-    lease = try StagingLease(path: names.lease)
+    let names = StagingNames(directory: destination.parent, token: token)
+    try ReportFolder.makeDirectories(names.directory)
+    Leftovers(directory: names.directory, volume: volume).clearUnfinished()
+    self.init(
+      destination: destination, asOf: asOf, known: known, names: names, lease: try StagingLease(path: names.lease),
+      volume: volume)
     try PublishingFailure.check(mkdir(staging, 0o750) == 0 && chmod(staging, 0o750) == 0, staging)
-  }
-
-  private init(
-    _ destination: Destination, asOf: Instant, known: KnownRuns, names: StagingNames, lease: StagingLease,
-    volume: VolumeCalls
-  ) {
-    (self.destination, self.asOf, self.known, self.names, self.lease) = (destination, asOf, known, names, lease)
-    self.volume = volume
-    staging = names.staging
   }
 
   /// Finishes the publication of a killed run, known by ID and digest; nil if its report is not here.
@@ -87,7 +79,9 @@ package struct ReportFolder: Sendable {
       ReportContents(directory: names.staging)?.isOurs == true
     else { return nil }
     let lease = try StagingLease(succeeding: names)
-    return try ReportFolder(destination, asOf: asOf, known: known, names: names, lease: lease, volume: volume).publish()
+    return try ReportFolder(
+      destination: destination, asOf: asOf, known: known, names: names, lease: lease, volume: volume
+    ).publish()
   }
 
   /// Removes leftovers beside a destination, except of runs in `waiting`.
