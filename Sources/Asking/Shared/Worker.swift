@@ -2,9 +2,9 @@ import AuditStore
 import Postgres
 import Reconciliation
 
-/// A process that asks: a number, a session that has taken the advisory lock of that number, and a lease. A worker keeps
-/// its checks until its session ends or its lease expires. A session ends with its process, so the next worker takes
-/// over at once. A stopped process, or one on a sleeping host, keeps its session until the lease expires by the
+/// A process that asks: a number, a session that has taken the advisory lock of that number, and a lease. A worker
+/// keeps its checks until its session ends or its lease expires. A session ends with its process, so the next worker
+/// takes over at once. A stopped process, or one on a sleeping host, keeps its session until the lease expires by the
 /// server's clock.
 package struct Worker: Sendable {
   /// The class of the workers' locks: one more than that of the program's other locks.

@@ -15,7 +15,8 @@ extension Settings {
 
   /// Runs `body` in one transaction on our own database.
   package func withStore<Result: Sendable>(
-    _ applicationName: String, _ mode: TransactionMode, _ body: @Sendable (borrowing BlockingConnection) throws -> Result
+    _ applicationName: String, _ mode: TransactionMode,
+    _ body: @Sendable (borrowing BlockingConnection) throws -> Result
   ) async throws -> Result {
     try await withStore(applicationName) { try await $0.transaction(mode, body) }
   }

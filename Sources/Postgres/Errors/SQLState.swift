@@ -32,7 +32,8 @@ extension PostgresError {
     return switch sqlState {
     case SQLState.serializationFailure, SQLState.deadlockDetected: "other sessions changed the same rows; run it again"
     case SQLState.lockNotAvailable:
-      "another session has taken a lock on the table; wait until pg_stat_activity shows no session on it, then run it again"
+      "another session has taken a lock on the table; wait until pg_stat_activity shows no session on it, "
+        + "then run it again"
     case SQLState.queryCanceled: "an administrator, or a limit of the server, ended the statement; run it again"
     case SQLState.adminShutdown: "the server was stopped, or an administrator ended the session; run it again"
     case SQLState.invalidAuthorization:

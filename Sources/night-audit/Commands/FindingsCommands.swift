@@ -391,8 +391,8 @@ struct ImportFindings: SettingsCommand {
       changes nothing the second time.
 
       A sign-off is refused when one person prepares and reviews, or when a control of the workbook is not balanced. \
-      Without --accept-incomplete it is also refused when the report is incomplete or its period has not ended. A second \
-      sign-off is kept beside the first.
+      Without --accept-incomplete it is also refused when the report is incomplete or its period has not ended. \
+      A second sign-off is kept beside the first.
 
       Examples:
         night-audit findings import night-audit-2026-11-19.xlsx --dry-run
