@@ -82,28 +82,28 @@ import Testing
   func restores() async throws {
     var rows = ShopRows()
     let token = "6a1f0c5e-0d7b-4c5e-9d8a-1f2e3d4c5b6a"
-    func order(_ id: String, restores: [String] = ["R"], names: Bool = true, _ add: (inout ShopRows, String) -> Void) {
-      rows.transaction("P-\(id)", price: 9_900)
+    func order(_ id: String, restores: [String] = ["R2"], names: Bool = true, _ add: (inout ShopRows, String) -> Void) {
+      rows.transaction("P1-\(id)", price: 9_900)
       for restore in restores { add(&rows, "\(restore)-\(id)") }
       rows.order(
-        id, by: "ann-\(id)", names: names ? "P-\(id)" : nil, containing: ["P-\(id)"] + restores.map { "\($0)-\(id)" })
+        id, by: "ann-\(id)", names: names ? "P1-\(id)" : nil, containing: ["P1-\(id)"] + restores.map { "\($0)-\(id)" })
     }
-    order("one") { $0.transaction($1, of: "P-one", hours: 2, firstHours: 0, price: 9_900) }
-    order("three", restores: ["Q", "R", "S"]) { $0.transaction($1, of: "P-three", hours: 2, firstHours: 0) }
-    order("silent", names: false) { $0.transaction($1, of: "P-silent", hours: 2, firstHours: 0) }
-    order("smaller", restores: ["A"]) { $0.transaction($1, of: "P-smaller", hours: 2, firstHours: 0) }
-    order("later") { $0.transaction($1, of: "P-later", hours: 2, firstHours: 1) }
-    order("dearer") { $0.transaction($1, of: "P-dearer", hours: 2, firstHours: 0, price: 19_900) }
-    order("product") { $0.transaction($1, of: "P-product", product: "sword", hours: 2, firstHours: 0) }
-    order("bundle") { $0.transaction($1, of: "P-bundle", bundle: "com.example.other", hours: 2, firstHours: 0) }
-    order("token") { $0.transaction($1, of: "P-token", hours: 2, firstHours: 0, token: token) }
-    order("renewal") { $0.transaction($1, of: "P-renewal", hours: 2, firstHours: 0, isRenewal: true) }
-    order("refunded") { $0.transaction($1, of: "P-refunded", hours: 2, firstHours: 0, isRevoked: true) }
+    order("one") { $0.transaction($1, of: "P1-one", hours: 2, firstHours: 0, price: 9_900) }
+    order("three", restores: ["Q2", "R2", "S2"]) { $0.transaction($1, of: "P1-three", hours: 2, firstHours: 0) }
+    order("silent", names: false) { $0.transaction($1, of: "P1-silent", hours: 2, firstHours: 0) }
+    order("smaller", restores: ["A2"]) { $0.transaction($1, of: "P1-smaller", hours: 2, firstHours: 0) }
+    order("later") { $0.transaction($1, of: "P1-later", hours: 2, firstHours: 1) }
+    order("dearer") { $0.transaction($1, of: "P1-dearer", hours: 2, firstHours: 0, price: 19_900) }
+    order("product") { $0.transaction($1, of: "P1-product", product: "sword", hours: 2, firstHours: 0) }
+    order("bundle") { $0.transaction($1, of: "P1-bundle", bundle: "com.example.other", hours: 2, firstHours: 0) }
+    order("token") { $0.transaction($1, of: "P1-token", hours: 2, firstHours: 0, token: token) }
+    order("renewal") { $0.transaction($1, of: "P1-renewal", hours: 2, firstHours: 0, isRenewal: true) }
+    order("refunded") { $0.transaction($1, of: "P1-refunded", hours: 2, firstHours: 0, isRevoked: true) }
     let night = try await rows.audited()
     for id in night.payments.keys {
-      #expect(night.payments[id] == (id == "refunded" ? "reversed P-\(id)" : "paid P-\(id)"), "\(id)")
+      #expect(night.payments[id] == (id == "refunded" ? "reversed P1-\(id)" : "paid P1-\(id)"), "\(id)")
     }
     #expect(night.payments.count == 11)
-    #expect(!night.findings.contains { $0.hasPrefix("orphan_payment") && !$0.hasSuffix("R-renewal") })
+    #expect(!night.findings.contains { $0.hasPrefix("orphan_payment") && !$0.hasSuffix("R2-renewal") })
   }
 }
