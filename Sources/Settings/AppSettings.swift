@@ -1,3 +1,5 @@
+import Reconciliation
+
 extension Settings {
   package struct App: Sendable {
     /// The section's name in the configuration.
@@ -74,7 +76,7 @@ extension SettingsLoader {
     }
     var app = Settings.App(name: name, bundleId: bundleId)
     if let text = text(prefix + "appAppleId") {
-      guard let number = Int64(text) else {
+      guard let number = Int64(digits: text) else {
         throw ConfigurationError(key: prefix + "appAppleId", problem: "must be the app's numeric Apple ID")
       }
       app.appAppleId = number

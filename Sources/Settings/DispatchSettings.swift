@@ -1,5 +1,6 @@
 import AppStore
 import Foundation
+import Reconciliation
 
 extension SettingKey {
   package static let ofDelivery: [SettingKey] = [
@@ -119,7 +120,7 @@ private struct DispatchSection {
 
   private func attempts() throws -> Int {
     guard let text = text("attempts") else { return 3 }
-    guard let number = Int(text), (1...10).contains(number) else {
+    guard let number = Int(digits: text), (1...10).contains(number) else {
       throw error("attempts", "\(text) is not a whole number from 1 to 10")
     }
     return number

@@ -150,7 +150,7 @@ extension SettingType where Value == Span? {
 extension SettingType where Value == Int {
   static func count(atLeast least: Int = 1) -> Self {
     single({ "\($0)" }, orRefuse: { "\($0) is not a whole number of \(least) or more" }) { text in
-      Int(text).flatMap { $0 >= least ? $0 : nil }
+      Int(digits: text).flatMap { $0 >= least ? $0 : nil }
     }
   }
 }
@@ -179,12 +179,7 @@ extension SettingType where Value == Int64 {
       { "\(Decimal($0) / 1_000_000)" },
       orRefuse: { "\($0) is not an amount in major units of 0 or more, such as 0.01" }
     ) { text in
-      let parts = text.split(separator: ".", maxSplits: 1, omittingEmptySubsequences: false)
-      let fraction = parts.count > 1 ? String(parts[1]) : ""
-      guard let whole = Int64(parts[0]), whole >= 0, whole < 1_000_000_000, fraction.utf8.count <= 6,
-        let rest = Int64(fraction + String(repeating: "0", count: 6 - fraction.utf8.count)), rest >= 0
-      else { return nil }
-      return whole * 1_000_000 + rest
+      Int64(decimalText: text, digits: 6).flatMap { $0 < 1_000_000_000_000_000 ? $0 : nil }
     }
   }
 }

@@ -12,7 +12,10 @@ import Testing
     #expect(isRead)
   }
 
-  @Test(arguments: ["", "-1", "many", "5.5", "500 XYZ", "1.001USD", "300.5JPY", "5US D", "1e3USD", "USD", "-5USD"])
+  @Test(arguments: [
+    "", "-1", "-0", "+1", "many", "5.5", "500 XYZ", "1.001USD", "300.5JPY", "5US D", "1e3USD", "USD", "-5USD",
+    "-0.5USD", "+5USD", "1.+5USD", "1000000000000USD",
+  ])
   func otherThresholdsAreRejected(_ text: String) {
     var threshold = FindingsThreshold()
     let isRead = threshold.add(text)

@@ -83,6 +83,9 @@ import Testing
     ("audit: {lookback: 0d}", "audit.lookback"),
     ("audit: {amountTolerance: '-1'}", "audit.amountTolerance"),
     ("audit: {amountTolerance: 1.2345678}", "audit.amountTolerance"),
+    ("audit: {amountTolerance: 1.+5}", "audit.amountTolerance"),
+    ("audit: {amountTolerance: '-0.5'}", "audit.amountTolerance"),
+    ("appstore: {concurrency: '+3'}", "appstore.concurrency"), ("app.game.appAppleId: '-7'", "app.game.appAppleId"),
     ("report: {formats: [pdf]}", "report.formats"), ("report: {timeZone: Nowhere}", "report.timeZone"),
     ("appstore: {concurrency: 0}", "appstore.concurrency"), ("appstore: {pinRoots: perhaps}", "appstore.pinRoots"),
     ("appstore: {timeout: 0s}", "appstore.timeout"),
@@ -117,6 +120,7 @@ import Testing
     ),
     ("report: {deliver: [a]}\ndeliver: {a: {url: 'sftp://h/x', user: u, passwordFile: /p}}", "deliver.a.hostKey"),
     ("report: {deliver: [a]}\ndeliver: {a: {command: [/bin/true], attempts: 0}}", "deliver.a.attempts"),
+    ("report: {deliver: [a]}\ndeliver: {a: {command: [/bin/true], attempts: '+3'}}", "deliver.a.attempts"),
     ("report: {deliver: [a]}\ndeliver: {a: {command: [/bin/true], colour: blue}}", "deliver.a.colour"),
   ]
 

@@ -174,6 +174,6 @@ import Testing
     #expect(DurationText.parse(text) == span)
   }
 
-  @Test(arguments: ["", "s", "7", "-1d", "1w", "1.5h", "7 d", "d7", "365001d", "999999999999999d"])
+  @Test(arguments: ["", "s", "7", "-1d", "-0d", "+1d", "1w", "1.5h", "7 d", "d7", "365001d", "999999999999999d"])
   func otherTextsAreNoDurations(_ text: String) { #expect(DurationText.parse(text) == nil) }
 }

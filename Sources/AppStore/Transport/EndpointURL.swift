@@ -1,4 +1,5 @@
 import Foundation
+import Reconciliation
 
 /// A URL to which secrets and receipts may be sent: https, or http on loopback.
 package struct EndpointURL: Hashable, Sendable, CustomStringConvertible {
@@ -26,7 +27,7 @@ package struct EndpointURL: Hashable, Sendable, CustomStringConvertible {
     let name = host.lowercased()
     if ["localhost", "[::1]", "::1"].contains(name) { return true }
     let octets = name.split(separator: ".", omittingEmptySubsequences: false)
-    return octets.count == 4 && octets[0] == "127" && octets.allSatisfy { UInt8($0) != nil }
+    return octets.count == 4 && octets[0] == "127" && octets.allSatisfy { UInt8(digits: $0) != nil }
   }
 }
 

@@ -1,5 +1,6 @@
 import AsyncHTTPClient
 import Foundation
+import Reconciliation
 
 /// The proxies from `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY`, also in lower case; never for loopback.
 package struct ProxyRules: Hashable, Sendable {
@@ -69,7 +70,7 @@ package struct ProxyRules: Hashable, Sendable {
       var port: Int?
       // More than one colon means an IPv6 address.
       if let colon = name.lastIndex(of: ":"), name.firstIndex(of: ":") == colon || name.hasPrefix("[") {
-        if let number = Int(name[name.index(after: colon)...]) {
+        if let number = Int(digits: name[name.index(after: colon)...]) {
           port = number
           name = String(name[..<colon])
         }

@@ -114,6 +114,25 @@ public struct MoneyByCurrency: Equatable, Sendable {
   }
 }
 
+extension FixedWidthInteger {
+  /// Parses decimal digits alone. Swift's initializers accept a sign, too: `+1`, `-0`.
+  public init?(digits text: some StringProtocol) {
+    guard text.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }) else { return nil }
+    self.init(text, radix: 10)
+  }
+}
+
+extension Int64 {
+  /// Parses a decimal number without a sign, in units of its last digit: `1.9` with two digits is 190.
+  /// nil for more digits after the point, for none before it, and for other text.
+  public init?(decimalText text: String, digits: Int) {
+    let parts = text.split(separator: ".", maxSplits: 1, omittingEmptySubsequences: false)
+    let fraction = parts.count > 1 ? parts[1] : ""
+    guard !parts[0].isEmpty, fraction.utf8.count <= digits else { return nil }
+    self.init(digits: "\(parts[0])\(fraction)" + String(repeating: "0", count: digits - fraction.utf8.count))
+  }
+}
+
 extension Money {
   /// For example 10,000 for USD.
   public static func millionthsPerMinorUnit(_ currency: Currency) -> Int64 {

@@ -8,12 +8,10 @@ public struct Share: Hashable, Sendable, CustomStringConvertible {
 
   /// nil: no decimal number from 0 to 1 with at most six digits after the point.
   public init?(_ text: String) {
-    let parts = text.split(separator: ".", maxSplits: 1, omittingEmptySubsequences: false)
-    let fraction = parts.count > 1 ? String(parts[1]) : ""
-    let digits = parts[0] + fraction + String(repeating: "0", count: max(0, 6 - fraction.utf8.count))
-    guard !(parts[0].isEmpty && fraction.isEmpty), fraction.utf8.count <= 6,
-      digits.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }),
-      let millionths = Int64(digits), millionths <= Share.whole.millionths
+    // A share may begin with the point, as in `.5`.
+    let decimalText = text.hasPrefix(".") ? "0\(text)" : text
+    guard text != ".", let millionths = Int64(decimalText: decimalText, digits: 6),
+      millionths <= Share.whole.millionths
     else { return nil }
     self.init(millionths: millionths)
   }

@@ -15,6 +15,7 @@ struct EndpointURLTests {
     ("http://buy.itunes.apple.com/verifyReceipt", EndpointURLError.isPlainHTTP),
     ("http://127.0.0.1.evil.com/", .isPlainHTTP),
     ("http://128.0.0.1/", .isPlainHTTP), ("http://127.0.0/", .isPlainHTTP), ("http://127.0.0.256/", .isPlainHTTP),
+    ("http://127.-0.0.1/", .isPlainHTTP),
     ("http://[::2]/", .isPlainHTTP), ("http://localhost.example.com/", .isPlainHTTP),
     ("ftp://example.com/", .hasOtherScheme),
     ("file:///etc/passwd", .hasNoHost), ("https:///x", .hasNoHost), ("https://", .hasNoHost),

@@ -42,6 +42,7 @@ struct ProxyRulesTests {
   @Test(arguments: [
     ("api.storekit.apple.com", true), ("apple.com", true), (".apple.com", true), ("*.apple.com", true), ("*", true),
     ("example.com, apple.com", true), ("APPLE.COM", true), ("apple.com:443", true), ("apple.com:8443", false),
+    ("apple.com:+443", false),
     ("ple.com", false), ("storekit", false), ("com.apple", false), (",", false), ("", false),
   ])
   func noProxyNamesHostsDomainsAndPorts(list: String, isDirect: Bool) {

@@ -47,6 +47,18 @@ import Testing
     #expect(Money.of(minorUnits, code).decimalText == expected)
   }
 
+  @Test(
+    "Decimal text without a sign is read in units of its last digit",
+    arguments: [
+      ("1.99", 2, 199), ("1.9", 2, 190), ("1.", 2, 100), ("007", 0, 7), ("0.000001", 6, 1), ("1.999", 2, nil),
+      ("1.5", 0, nil), (".5", 2, nil), ("", 2, nil), ("1.+5", 2, nil), ("1.-5", 2, nil), ("-0.5", 2, nil),
+      ("+1", 2, nil), ("1.2.3", 6, nil), ("1e3", 2, nil), ("٣", 0, nil), ("9223372036854775807", 0, .max),
+      ("9223372036854775808", 0, nil),
+    ] as [(String, Int, Int64?)])
+  func decimalText(text: String, digits: Int, expected: Int64?) {
+    #expect(Int64(decimalText: text, digits: digits) == expected)
+  }
+
   @Test("Amounts for people have grouped thousands and the code of the currency")
   func amountsForPeople() {
     let cases: [(Int64, String, String)] = [
