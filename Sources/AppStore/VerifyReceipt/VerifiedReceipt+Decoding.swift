@@ -31,8 +31,15 @@ extension VerifiedReceipt {
       throw .appleError("status \(status) with \(items.unreadable) purchases without transaction_id or product_id")
     }
 
+    // The flat form states no environment: it is the host's, because a host redirects the receipts of the other one
+    // (21007, 21008). An undocumented value is no answer, because it may stand for purchases without money.
+    let stated = [answer.text("environment"), receipt.text("receipt_type")].compactMap(\.self)
+    let environment = stated.lazy.compactMap(AppleEnvironment.init(receiptType:)).first
+    guard stated.isEmpty || environment != nil else {
+      throw .appleError("status \(status) of an undocumented environment")
+    }
     var decoded = VerifiedReceipt(
-      environment: environment(of: answer, receipt: receipt) ?? host.environment,
+      environment: environment ?? host.environment,
       bundleId: receipt.text("bundle_id") ?? receipt.text("bid") ?? latest.lazy.compactMap { $0.text("bid") }.first,
       facts: [], requestDate: receipt.date("request_date").instant ?? receivedAt, status: status)
     if decoded.environment != host.environment {
@@ -74,13 +81,6 @@ extension VerifiedReceipt {
       guard let id = facts[index].originalTransactionId, let latest = newest[id] else { continue }
       facts[index].subscriptionStatus = renewals[id]?.status(latest: latest, at: requestDate)
     }
-  }
-
-  /// From `environment`, else from `receipt_type`, such as `ProductionVPPSandbox`.
-  private static func environment(of answer: JSONFields, receipt: JSONFields) -> AppleEnvironment? {
-    if let environment = answer.text("environment").flatMap(AppleEnvironment.init(rawValue:)) { return environment }
-    guard let type = receipt.text("receipt_type"), type.hasPrefix("Production") else { return nil }
-    return type.hasSuffix("Sandbox") ? .sandbox : .production
   }
 
   private static func renewals(_ items: [JSONFields]) -> [String: PendingRenewal] {

@@ -148,7 +148,7 @@ struct VerifiedReceiptTests {
       (#""Sandbox""#, "Production", .production, .sandbox), (#""Production""#, nil, .sandbox, .production),
       (nil, "Production", .sandbox, .production), (nil, "ProductionVPP", .sandbox, .production),
       (nil, "ProductionSandbox", .production, .sandbox), (nil, "ProductionVPPSandbox", .production, .sandbox),
-      (#""Moon""#, "Lunar", .sandbox, .sandbox), ("null", nil, .production, .production),
+      (#""Moon""#, "ProductionSandbox", .production, .sandbox), ("null", nil, .production, .production),
     ] as [(String?, String?, AppleHost, AppleEnvironment)])
   func theEnvironmentIsThatOfTheAnswer(
     environment: String?, type: String?, host: AppleHost, expected: AppleEnvironment

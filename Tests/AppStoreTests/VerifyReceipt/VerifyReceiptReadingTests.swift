@@ -44,6 +44,11 @@ struct VerifyReceiptReadingTests {
         #"{"status":0,\#(receipt),"latest_receipt_info":[[]]}"#,
       ],
       "status 0 whose pending_renewal_info is no list": [#"{"status":0,\#(receipt),"pending_renewal_info":7}"#],
+      "status 0 of an undocumented environment": [
+        #"{"status":0,"environment":"Moon",\#(receipt)}"#,
+        #"{"status":0,"receipt":{"receipt_type":"ProductionMoon","bundle_id":"a","in_app":[]}}"#,
+        #"{"status":0,"environment":"Moon","receipt":{"receipt_type":"Lunar","bundle_id":"a","in_app":[]}}"#,
+      ],
       "status 0 with 2 purchases without transaction_id or product_id": [
         #"{"status":0,"receipt":{"bundle_id":"a","in_app":[{},{"transaction_id":"1","product_id":"\ud800"}]}}"#
       ],

@@ -27,6 +27,7 @@ extension AppleEnvironment {
   /// True for data that a developer's machine signed. It has its own chain, so it is recognized before its signature.
   var isOfDevelopers: Bool { self == .xcode || self == .localTesting }
 
+  /// The environment that a type of receipt names; nil, never production, for a type that Apple does not document.
   init?(receiptType: String) {
     switch receiptType {
     case "Production", "ProductionVPP": self = .production
