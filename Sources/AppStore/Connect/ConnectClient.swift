@@ -23,7 +23,7 @@ package struct ConnectClient: Sendable {
     now: @escaping @Sendable () -> Instant, wait: @escaping @Sendable (Span) async throws(CancellationError) -> Void
   ) throws(AppleKeyError) {
     self.transport = transport
-    base = url.text.hasSuffix("/") ? String(url.text.dropLast()) : url.text
+    base = url.base
     token = try AppleToken(credentials)
     userAgent = "night-audit/\(version)"
     (self.now, self.wait) = (now, wait)

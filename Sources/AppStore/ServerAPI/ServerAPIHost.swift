@@ -44,9 +44,7 @@ package struct ServerAPIHost: Sendable {
     url: EndpointURL, requestsPerSecond: Double?,
     gate: (ServerAPIEndpoint, Double?) -> RateGate = { RateGate(rate: $1) }
   ) {
-    var base = url.text[...]
-    while base.hasSuffix("/") { base.removeLast() }
-    self.base = String(base)
+    base = url.base
     gates = Dictionary(
       uniqueKeysWithValues: ServerAPIEndpoint.allCases.map { endpoint in
         (endpoint, gate(endpoint, requestsPerSecond.map { $0 * endpoint.rateShare }))

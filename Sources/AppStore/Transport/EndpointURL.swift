@@ -22,6 +22,13 @@ package struct EndpointURL: Hashable, Sendable, CustomStringConvertible {
 
   package var description: String { text }
 
+  /// The URL without slashes at its end, for a path that begins with one.
+  package var base: String {
+    var base = text
+    while base.hasSuffix("/") { base.removeLast() }
+    return base
+  }
+
   /// `localhost`, 127.0.0.0/8 (RFC 1122, 3.2.1.3) and ::1 (RFC 4291).
   package static func isLoopback(_ host: String) -> Bool {
     let name = host.lowercased()

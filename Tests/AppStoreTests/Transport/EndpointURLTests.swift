@@ -27,6 +27,16 @@ struct EndpointURLTests {
   func otherURLsAreRefusedWithTheirReason(text: String, reason: EndpointURLError) {
     #expect(throws: reason) { try EndpointURL(text) }
   }
+
+  @Test(arguments: [
+    ("https://example.com", "https://example.com"), ("https://example.com/", "https://example.com"),
+    ("https://example.com//", "https://example.com"), ("https://example.com/a/b", "https://example.com/a/b"),
+    ("https://example.com/a/b/", "https://example.com/a/b"), ("http://[::1]:9000/", "http://[::1]:9000"),
+    ("https://example.com/a//b///", "https://example.com/a//b"),
+  ])
+  func aBaseURLHasNoSlashesAtItsEnd(text: String, base: String) throws {
+    #expect(try EndpointURL(text).base == base)
+  }
 }
 
 struct SecretTests {

@@ -15,8 +15,7 @@ package struct RootCertificateDownload: Sendable {
   }
 
   package func address(of pin: TrustedRoots.PinnedRoot) -> String {
-    guard let mirror else { return pin.address }
-    return mirror.text + (mirror.text.hasSuffix("/") ? "" : "/") + pin.fileName
+    mirror.map { "\($0.base)/\(pin.fileName)" } ?? pin.address
   }
 
   package func content(of pin: TrustedRoots.PinnedRoot) async throws(CancellationError) -> Result<[UInt8], Silence> {
