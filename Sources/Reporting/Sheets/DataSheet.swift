@@ -26,8 +26,8 @@ struct DataSheet {
   let formats: CellFormats
   private let rowsPerSheet: Int
   private var clock: LocalClock
-  /// The as-of as Excel's local date and time.
-  let asOfSerial: Double
+  /// The as-of as Excel's local date and time; nil if Excel cannot show it.
+  let asOfSerial: Double?
   var sheet: Sheet
   var parts: [Part] = []
   /// The next row, counted from 0; the header is row 0.
@@ -56,8 +56,7 @@ struct DataSheet {
     pseudonyms = options.pseudonyms
     zoneName = options.zoneName
     clock = LocalClock(timeZone: options.timeZone)
-    // 1970-01-01 is day 25,569.
-    asOfSerial = Double(clock.localSeconds(options.asOf)) / 86_400 + 25_569
+    asOfSerial = ExcelDate.serial(secondsSince1970: clock.localSeconds(options.asOf))
     // Leaves room for the lines of sums, one for each currency of the world.
     self.rowsPerSheet =
       rowsPerSheet ?? CellRange.maximumRows - 1 - (table.shape.totalLabelColumn == nil ? 0 : Currency.all.count + 1)

@@ -68,7 +68,7 @@ extension DataSheet {
       if isOpen(column.type), column.type == .due { try sheet.addDayEntry(in: cells) }
       if column.type == .severity { try colourSeverity(cells) }
       if column.type == .days { try markOld(cells) }
-      if column.name == "deadline" {
+      if column.name == "deadline", let asOfSerial {
         try sheet.addConditionalFormat(.number(.less, asOfSerial, formats[.old]), in: cells)
       }
     }
