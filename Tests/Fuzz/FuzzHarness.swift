@@ -45,7 +45,7 @@ struct FuzzHarness {
     }
     for text in corpus[.signedRenewalInfo] { renewals.insert(try jws.verifyRenewalInfo(Self.text(text)).get()) }
     for text in corpus[.signedNotification] { notifications.insert(try jws.verifyNotification(Self.text(text)).get()) }
-    for bytes in corpus[.appReceipt] { appReceipts.insert(try receipts.verify(base64: Self.base64(bytes)).get()) }
+    for bytes in corpus[.appReceipt] { appReceipts.insert(try receipts.verify(bytes).get()) }
   }
 
   @discardableResult
@@ -67,7 +67,7 @@ struct FuzzHarness {
       try payload(bytes) { json throws(SignedDataRefusal) in
         _ = try SignedNotification(json, transaction: nil, renewalInfo: nil)
       }
-    case .appReceipt: try require(receipts.verify(base64: Self.base64(bytes)), in: appReceipts)
+    case .appReceipt: try require(receipts.verify(bytes), in: appReceipts)
     case .appReceiptContent: try content(bytes)
     case .oldReceipt: oldReceipt(bytes)
     case .oldPurchaseInfo: oldReceipt(Array("{ \"purchase-info\" = \"\(Self.base64(bytes))\"; }".utf8))

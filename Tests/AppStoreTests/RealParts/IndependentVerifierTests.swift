@@ -50,7 +50,8 @@ struct IndependentVerifierTests {
       let result = JWSVerifier(roots: roots).verifyTransaction(entry.payload, channel: .offline)
       return (try? result.get()).map { [[$0.transactionId, $0.productId]] }
     }
-    let result = AppReceiptVerifier(roots: roots).verify(base64: entry.payload)
+    guard let bytes = Base64Text.decodeReceipt(entry.payload.utf8) else { return nil }
+    let result = AppReceiptVerifier(roots: roots).verify(bytes)
     return (try? result.get()).map { $0.transactions.map { [$0.transactionId, $0.productId] } }
   }
 

@@ -1,15 +1,15 @@
 import Reconciliation
 
 /// A verified app receipt: every purchase that the device knew when Apple created it.
-package struct AppReceipt: Hashable, Sendable {
+struct AppReceipt: Hashable, Sendable {
   /// Attribute 0. All its sandbox spellings map to the sandbox.
-  package let environment: AppleEnvironment
+  let environment: AppleEnvironment
   /// Attribute 2.
-  package let bundleId: String
+  let bundleId: String
   /// Attribute 12. It dates the facts, because Apple states them as of then.
-  package let creationDate: Instant
+  let creationDate: Instant
   /// One fact per purchase with transaction ID and product ID, in the receipt's order, which has no meaning.
-  package let transactions: [TransactionFact]
+  let transactions: [TransactionFact]
 
   init(_ content: ReceiptContent) throws(SignedDataRefusal) {
     guard let name = content.environment else { throw .environmentUnknown(nil) }

@@ -3,18 +3,10 @@ import X509
 
 /// Verifies app receipts at their creation date (Apple: Validating receipts on the device, TN3138). It cannot detect a
 /// genuine receipt of another device, because attribute 5 needs the device's ID, nor later revocations.
-package struct AppReceiptVerifier: Sendable {
+struct AppReceiptVerifier: Sendable {
   private let roots: [Certificate]
 
-  package init(roots: TrustedRoots) { self.roots = roots.ofAppReceipts }
-
-  package func verify(base64 text: String) -> Result<AppReceipt, SignedDataRefusal> {
-    Result { () throws(SignedDataRefusal) in
-      guard text.utf8.count <= DecodingLimits.receiptLength else { throw .tooLarge }
-      guard let bytes = Base64Text.decodeReceipt(text.utf8) else { throw .payloadUnreadable }
-      return try verify(ReceiptContainer(bytes))
-    }
-  }
+  init(roots: TrustedRoots) { self.roots = roots.ofAppReceipts }
 
   func verify(_ bytes: [UInt8]) -> Result<AppReceipt, SignedDataRefusal> {
     Result { () throws(SignedDataRefusal) in try verify(ReceiptContainer(bytes)) }
