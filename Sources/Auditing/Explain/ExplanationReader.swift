@@ -98,25 +98,27 @@ struct ExplanationReader {
   // MARK: - Apple's side
 
   private func proofs(_ group: OrderGroup, isAccused: Bool) throws -> [Explanation.Proof] {
-    let received = group.proofs.map(\.receipt).sorted { ($0.receivedAt, $0.receiptId) < ($1.receivedAt, $1.receiptId) }
-    let contained = Dictionary(grouping: group.proofs) { $0.receipt.receiptId }.mapValues { $0.flatMap(\.contained) }
+    let received = group.proofs.sorted {
+      ($0.receipt.receivedAt, $0.receipt.receiptId) < ($1.receipt.receivedAt, $1.receipt.receiptId)
+    }
     var proofs: [(subject: CheckSubject, receipt: Receipt?, state: ProofState, contained: [TransactionKey])] = []
-    for receipt in received {
-      let subject = CheckSubject(kind: .receipt, id: receipt.receiptId)
-      proofs.append((subject, receipt, receipt.state, contained[receipt.receiptId] ?? []))
+    for proof in received {
+      let subject = CheckSubject(kind: .receipt, id: proof.receipt.receiptId)
+      proofs.append((subject, proof.receipt, proof.receipt.state, proof.contained))
     }
     if let lookup = group.lookup {
       proofs.append((CheckSubject(kind: .lookup, id: lookup.subjectId), nil, lookup.state, lookup.contained))
     }
-    let answers = try answers(proofs.map(\.subject))
+    let answers = try answers(Set(proofs.map(\.subject)))
     return proofs.map { proof in
-      Explanation.Proof(
+      let isRepeated = proof.receipt?.isRepeated ?? false
+      return Explanation.Proof(
         proof.subject, proof.receipt, proof.state, contained: proof.contained, isAccused: isAccused,
-        answers: answers[proof.subject] ?? [])
+        answers: isRepeated ? [] : answers[proof.subject] ?? [])
     }
   }
 
-  private func answers(_ subjects: [CheckSubject]) throws -> [CheckSubject: [Explanation.Answer]] {
+  private func answers(_ subjects: Set<CheckSubject>) throws -> [CheckSubject: [Explanation.Answer]] {
     if subjects.isEmpty { return [:] }
     var found: [CheckSubject: [Explanation.Answer]] = [:]
     let rows = try orders.stores.own.execute(

@@ -11,6 +11,8 @@ struct ReceiptRow {
   /// The column of `checks` with the order in the last complete night.
   static let formerOrder = 19
 
+  fileprivate static let repeatedDefect = "receipt_id is not unique"
+
   static func checks(where restriction: String = "TRUE") -> String {
     """
     SELECT c.subject_id, \(ProofState.columns), \(FormerOrder.inLastNight("c")) FROM night_audit.receipt_checks c
@@ -21,7 +23,7 @@ struct ReceiptRow {
   /// Sorts rows with the same ID, independent of the server. The first row counts, and its payload is judged.
   static func ordered(_ rows: [ReceiptRow]) -> [ReceiptRow] {
     var ordered = rows.sorted { Receipt.counts($0.receipt, before: $1.receipt) }
-    for place in ordered.indices.dropFirst() { ordered[place].receipt.defect = "receipt_id is not unique" }
+    for place in ordered.indices.dropFirst() { ordered[place].receipt.defect = repeatedDefect }
     return ordered
   }
 }
@@ -30,4 +32,9 @@ extension ReceiptRow {
   init(_ row: borrowing CopyReader, asOf: Instant) throws(PostgresError) {
     self.init(receipt: try SalesRows.receipt(row, asOf: asOf), isListed: try row.optionalBool(8) ?? false)
   }
+}
+
+extension Receipt {
+  /// True for a further row of its ID. Only the row that counts has the check, with its answers and transactions.
+  var isRepeated: Bool { defect == ReceiptRow.repeatedDefect }
 }

@@ -122,6 +122,29 @@ import Testing
     }
   }
 
+  @Test func anAnswerAboutARepeatedReceiptIsExplainedOnce() async throws {
+    var rows = ShopRows()
+    rows.transaction("T1")
+    rows.order("order", by: "ann", containing: ["T1"])
+    let settings = try await rows.loaded()
+    try await execute(
+      settings.databaseURL,
+      """
+      ALTER TABLE sales.receipts DROP CONSTRAINT receipts_pkey;
+      INSERT INTO sales.receipts SELECT * FROM sales.receipts;
+      INSERT INTO night_audit.answers (run_id, as_of, subject_kind, subject_id, channel, outcome, facts)
+      SELECT '00000000-0000-0000-0000-000000000001', last_attempt, subject_kind, subject_id, 'verifyReceipt', outcome, 1
+      FROM night_audit.receipt_checks
+      """)
+    let explanation = try await Explain(settings: settings).order("order", asOf: CrowdedShop.asOf)
+    #expect(explanation.proofs.count == 2)
+    for proof in explanation.proofs {
+      let expected = proof.defect == nil ? 1 : 0
+      #expect(proof.answers.count == expected && proof.transactions.count == expected)
+    }
+    #expect(explanation.events.count { $0.event.hasPrefix("asked about") } == 1)
+  }
+
   @Test func pastFindingsKeepTheirSeverityInExplain() async throws {
     let settings = try await CrowdedShop(seed: 9).load(reports: "/nonexistent")
     let explain = Explain(settings: settings)

@@ -510,8 +510,8 @@ struct ShopRows {
       """
   }
 
-  func audited() async throws -> Night {
-    let folder = try TemporaryDirectory()
+  /// Stores the rows in a database of their own, and returns the settings to audit it.
+  func loaded() async throws -> Settings {
     var settings = Settings()
     settings.databaseURL = try await PrivatePostgres.shopDatabase()
     settings.apps = [Settings.App(name: "game", bundleId: CrowdedShop.bundle)]
@@ -519,9 +519,13 @@ struct ShopRows {
     settings.reportDirectory = "/nonexistent"
     settings.formats = [.csv]
     settings.holdShare = .whole
-    let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit tests")
-    try await session.executeScript(script)
-    await session.close()
+    try await execute(settings.databaseURL, script)
+    return settings
+  }
+
+  func audited() async throws -> Night {
+    let folder = try TemporaryDirectory()
+    let settings = try await loaded()
     let whole = try await PartsTests.report(settings, folder.file("whole"), partition: AuditPartition())
     let partition = AuditPartition(
       receipts: Cuts(quantilesOf: orderIds.map { Identifier("r-" + $0) }, count: 4),
