@@ -63,6 +63,13 @@ extension ContestedTransaction {
     accountOrders = []
   }
 
+  /// The fact for the one order that could own the purchase.
+  /// nil: no order could own this ID, and only app receipts without an answer contain the purchase.
+  var factForOnlyOrder: OrderTransaction? {
+    if !claimants.isEmpty { return .transaction(record, isClaimable: true, newestProof: newestProof) }
+    return awaitsDetails ? nil : .sibling(record, userId: userId, newestProof: newestProof)
+  }
+
   func firstClaimant(_ timelines: [[Identifier]]) -> Identifier? {
     claimants.first ?? linked.first.map { timelines[$0.timeline][$0.places.lowerBound] }
   }

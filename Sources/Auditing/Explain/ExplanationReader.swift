@@ -154,11 +154,18 @@ struct ExplanationReader {
       group.containsTransaction(record.key) || matching.claimants[record.key]?.contains(orderId) ?? false
     }
     let evidence = try evidence(records.map(\.key))
+    var presumedUsers = matching.unclaimed
+    for (record, userId) in matching.transactions.unshared(by: group)
+    where !claims.referTo(record, stating: group.row.named) {
+      presumedUsers[record.key] = .some(userId)
+    }
     var leftOver: [Finding] = []
     let transactions = records.sorted { $0.key < $1.key }.map { record in
       let key = record.key
       let isOwned = claims.owned.contains { $0.key == key }
-      let finding = unclaimed(record, group, claims, matching)
+      let finding = presumedUsers[key].flatMap {
+        OrphanFindings.finding(on: record, userId: $0, receiptId: nil, rules: rules)
+      }
       if let finding { leftOver.append(finding) }
       return Explanation.Transaction(
         record, isOwned: isOwned,
@@ -169,18 +176,6 @@ struct ExplanationReader {
         evidence: evidence[key] ?? [])
     }
     return (transactions, leftOver)
-  }
-
-  private func unclaimed(
-    _ record: TransactionRecord, _ group: OrderGroup, _ claims: OrderClaims, _ matching: RelatedOrders.Matching
-  ) -> Finding? {
-    if let userId = matching.unclaimed[record.key] {
-      return OrphanFindings.finding(on: record, userId: userId, receiptId: nil, rules: rules)
-    }
-    guard !matching.contested.contains(record.key), matching.claimants[record.key] == [group.row.orderId],
-      !claims.referTo(record, stating: group.row.named), !group.awaitsDetails(of: record)
-    else { return nil }
-    return OrphanFindings.finding(on: record, userId: group.row.userId, receiptId: nil, rules: rules)
   }
 
   /// Other orders that state a transaction or have proofs of it, oldest first.

@@ -21,45 +21,37 @@ extension RelatedOrders {
       .mapValues { groups in Set(groups.map { rules.people.person($0.row.userId) }) }
     var contest = ClaimConflict(rules: rules, mixedPeople: (people[true] ?? []).intersection(people[false] ?? []))
     var isContestant: Set<Identifier> = []
-    let purchases = Dictionary(grouping: records.values.joined()) { $0.purchaseKey }
-    var found: [(transaction: ContestedTransaction, affectedOrders: [Identifier])] = []
-    var claimants: [PurchaseKey: Set<Identifier>] = [:]
     let linkable = linkableOrders.mapValues { LinkableOrders($0) }
-    for record in records.values.joined() {
-      let sharesPurchase = (purchases[record.purchaseKey]?.count ?? 0) > 1
-      let candidates = Candidates(
-        for: record, references: references[record.transactionId] ?? [], rules: rules)
-      var contested = ContestedTransaction(record, candidates, sharesPurchase: sharesPurchase)
-      for link in candidates.awaitedLinks(record, withoutReceipt: .all) {
-        linkable[link]?.link(&contested, by: link, rules: rules)
-      }
-      found.append((contested, candidates.affectedOrders))
-    }
-    let withToken = Set(found.lazy.filter { $0.transaction.isWithToken }.map { $0.transaction.record.purchaseKey })
-    for place in found.indices {
-      let purchase = found[place].transaction.record.purchaseKey
-      found[place].transaction.takeAccountOrders(unless: withToken.contains(purchase))
-      claimants[purchase, default: []].formUnion(found[place].transaction.claimants)
-    }
-    for (candidates, affectedOrders) in found {
-      let record = candidates.record
-      result.claimants[record.key] = candidates.claimants
-      let ofPurchase = claimants[record.purchaseKey] ?? []
-      if ofPurchase.count > 1 {
-        contest.add(candidates)
-        isContestant.formUnion(candidates.claimants)
-        result.contested.insert(record.key)
-      } else if let only = candidates.claimants.first {
-        claimable[only, default: []].append(record)
-        if only == orderId {
-          result.transactions.take(
-            .transaction(record, isClaimable: true, newestProof: candidates.newestProof))
+    for stored in purchases.values {
+      var found: [ContestedTransaction] = []
+      for record in stored {
+        let candidates = Candidates(
+          for: record, references: references[record.transactionId] ?? [], rules: rules)
+        var transaction = ContestedTransaction(record, candidates, sharesPurchase: stored.count > 1)
+        for link in candidates.awaitedLinks(record, withoutReceipt: .all) {
+          linkable[link]?.link(&transaction, by: link, rules: rules)
         }
-      } else if !candidates.awaitsDetails, ofPurchase.isEmpty {
-        result.unclaimed[record.key] = .some(candidates.userId)
+        found.append(transaction)
+        if candidates.affectedOrders.contains(orderId) {
+          result.transactions.take(.transaction(record, isClaimable: false, newestProof: candidates.newestProof))
+        }
       }
-      if affectedOrders.contains(orderId) {
-        result.transactions.take(.transaction(record, isClaimable: false, newestProof: candidates.newestProof))
+      for purchase in found.asPurchases(hiding: isHidden) {
+        let claimants = purchase.reduce(into: Set<Identifier>()) { $0.formUnion($1.claimants) }
+        for transaction in purchase {
+          let record = transaction.record
+          result.claimants[record.key] = transaction.claimants
+          if claimants.count > 1 {
+            contest.add(transaction)
+            isContestant.formUnion(transaction.claimants)
+            result.contested.insert(record.key)
+          } else if let only = claimants.first {
+            if !transaction.claimants.isEmpty { claimable[only, default: []].append(record) }
+            if only == orderId, let fact = transaction.factForOnlyOrder { result.transactions.take(fact) }
+          } else if !transaction.awaitsDetails {
+            result.unclaimed[record.key] = .some(transaction.userId)
+          }
+        }
       }
     }
     var claims: [Identifier: OrderClaims] = [:]

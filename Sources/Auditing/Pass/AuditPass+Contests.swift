@@ -13,13 +13,7 @@ extension AuditPass {
       try transactionsByOrder.add(only, transaction)
     } uncontested: { transaction, only in
       guard let only else { return try addUnowned(transaction) }
-      if !transaction.claimants.isEmpty {
-        try writer.write(
-          .transaction(transaction.record, isClaimable: true, newestProof: transaction.newestProof), for: only)
-      } else if !transaction.awaitsDetails {
-        try writer.write(
-          .sibling(transaction.record, userId: transaction.userId, newestProof: transaction.newestProof), for: only)
-      }
+      if let fact = transaction.factForOnlyOrder { try writer.write(fact, for: only) }
     }
   }
 

@@ -219,10 +219,7 @@ extension AuditPass {
       }
       try collector.add(judgement, subjects: subjects, explanation: explanation, plan: plan)
     }
-    let claimable: [(record: TransactionRecord, userId: Identifier?)] = transactions.claimable.compactMap {
-      group.awaitsDetails(of: $0) ? nil : ($0, order.userId)
-    }
-    for (record, userId) in claimable + transactions.siblings {
+    for (record, userId) in transactions.unshared(by: group) {
       if !claims.referTo(record, stating: order.transactionId) {
         try addUnclaimed(record, userId: userId, newestProof: newestProofs[record.key])
       }

@@ -9,7 +9,12 @@ struct RelatedOrders {
   /// By order; for repeated IDs the row that counts.
   private(set) var groups: [Identifier: OrderGroup] = [:]
   private(set) var repeatedRows: [Identifier: Int] = [:]
+  /// Transactions by ID, each with what is known of its purchase.
   private(set) var records: [Identifier: [TransactionRecord]] = [:]
+  /// The same transactions as stored, by purchase.
+  private(set) var purchases: [PurchaseKey: [TransactionRecord]] = [:]
+  /// Returns whether a date is later than the as-of.
+  let isHidden: (Instant) -> Bool
   /// Fingerprints of purchases that several of the transactions are of.
   private(set) var sharedPurchases: Set<UInt64> = []
   /// By the ID of each transaction that was followed.
@@ -30,6 +35,7 @@ struct RelatedOrders {
     _ reader: OrderReader
   ) throws {
     open = PeopleWithOpenReceipts(reader.rules)
+    isHidden = reader.sales.hides
     var further = try reader.proofs(by: "receipt_id", receiptIds)
     let sound = further.filter { $0.receipt.defect == nil }
     var newOrders = orderIds.union(sound.compactMap(\.receipt.orderId))
@@ -63,7 +69,7 @@ struct RelatedOrders {
       knownReceipts.formUnion(newReceipts)
       newOrders = candidates.union(proofs.compactMap(\.receipt.orderId)).filter { groups[$0] == nil }
     } while !newOrders.isEmpty
-    foldPurchases(hiding: reader.sales.hides)
+    foldPurchases()
     // Only now it is known which orders are there.
     for proof in further where proof.receipt.defect == nil && proof.receipt.orderId.flatMap({ groups[$0] }) == nil {
       for reference in proof.references(of: nil) { references[reference.transactionId]?.append(reference) }
@@ -76,6 +82,7 @@ struct RelatedOrders {
   /// The facts of orders that are related to no others.
   init(groups: [OrderGroup], records: [TransactionRecord], rules: Rules) {
     open = PeopleWithOpenReceipts(rules)
+    isHidden = { _ in false }
     for group in groups {
       open.take(group)
       take(group)
@@ -106,11 +113,10 @@ struct RelatedOrders {
   }
 
   /// Gives each transaction what is known of its purchase.
-  private mutating func foldPurchases(hiding isHidden: (Instant) -> Bool = { _ in false }) {
-    let known = records.values.flatMap(\.self)
-    let purchases = Dictionary(grouping: known) { $0.purchaseKey }
+  private mutating func foldPurchases() {
+    purchases = Dictionary(grouping: records.values.joined()) { $0.purchaseKey }
     sharedPurchases = Set(purchases.lazy.filter { $1.count > 1 }.map(\.key.fingerprint))
-    let folded = TransactionRecord.foldingPurchases(known, hiding: isHidden)
+    let folded = purchases.values.flatMap { TransactionRecord.foldingPurchases($0, hiding: isHidden) }
     sharedPurchases.formUnion(folded.lazy.filter(\.isRefundedRenewal).compactMap(\.subscriptionKey?.fingerprint))
     records = Dictionary(grouping: folded) { $0.transactionId }
   }

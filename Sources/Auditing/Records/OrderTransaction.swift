@@ -102,6 +102,15 @@ struct OrderTransactions {
     Dictionary(proofs.lazy.map { ($0.key, $0.subject) }) { _, last in last }
   }
 
+  /// Transactions that no other order could own, each with its presumed user if this order does not claim it either.
+  /// Those that only unanswered app receipts of the order contain are left out.
+  func unshared(by group: OrderGroup) -> [(record: TransactionRecord, userId: Identifier?)] {
+    let answered: [(record: TransactionRecord, userId: Identifier?)] = claimable.compactMap {
+      group.awaitsDetails(of: $0) ? nil : ($0, group.row.userId)
+    }
+    return answered + siblings
+  }
+
   mutating func take(_ transaction: OrderTransaction) {
     switch transaction {
     case .transaction(let record, let isClaimable, let newestProof):

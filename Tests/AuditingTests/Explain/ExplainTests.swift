@@ -185,6 +185,38 @@ import Testing
     }
   }
 
+  @Test("An answer about one ID of a purchase is an answer about the others, for the explanation of an orphan")
+  func orphanWithAnAnswerAboutAnotherID() throws {
+    let rules = ConflictingOrders.rules
+    let sold = rules.asOf - .days(5)
+    func record(_ id: Identifier, at date: Instant) -> TransactionRecord {
+      var record = TransactionRecord(environment: .production, transactionId: id, productId: "gems")
+      (record.bundleId, record.originalTransactionId) = ("com.example.game", "P1")
+      (record.purchaseDate, record.originalPurchaseDate) = (date, sold)
+      return record
+    }
+    let (purchase, restore) = (record("P1", at: sold), record("R2", at: sold + .hours(2)))
+    let currency = try #require(Currency("USD"))
+    let groups = (1...4).map { number in
+      let order = Order(
+        orderId: Identifier("o\(number)"), userId: Identifier("u\(number)"), productId: "coins", quantity: 1,
+        amount: Money(minorUnits: 990, currency: currency), status: .verified, createdAt: sold)
+      var receipt = Receipt(
+        receiptId: Identifier("r\(number)"), orderId: order.orderId, userId: order.userId, receivedAt: sold,
+        state: ProofState())
+      // Two orders for each ID, because no other product's order alone could be its owner.
+      let isOfPurchase = number <= 2
+      receipt.state.kind = .app
+      if !isOfPurchase { receipt.state.outcome = .verified }
+      return OrderGroup(
+        row: .valid(order), proofs: [Proof(receipt: receipt, contained: [isOfPurchase ? purchase.key : restore.key])])
+    }
+    let matching = RelatedOrders(groups: groups, records: [purchase, restore], rules: rules)
+      .matched(for: "o1", rules: rules)
+    let expected: [TransactionKey: Identifier?] = [purchase.key: "u1", restore.key: "u3"]
+    #expect(matching.unclaimed == expected)
+  }
+
   private func said(_ row: [String: String]) -> String {
     [
       row["finding_id"], row["kind"], row["reason"], row["transaction_id"], row["receipt_id"], row["user_id"],

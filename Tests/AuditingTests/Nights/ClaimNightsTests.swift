@@ -402,6 +402,20 @@ import Testing
     #expect(night.payments["order"] == "paid R2-owned")
     #expect(night.findings.filter { $0.hasPrefix("orphan_payment") } == ["orphan_payment on P1-lost"])
   }
+
+  @Test("An orphan is explained by the order that could own another ID of the purchase alone")
+  func orphanWithAnotherID() async throws {
+    var rows = ShopRows()
+    rows.transaction("P1")
+    rows.transaction("R2", of: "P1", hours: 2, firstHours: 0)
+    // Both orders are of another product. Only one of them refers to the restore.
+    rows.order("both", by: "ann", product: "coins", containing: ["P1", "R2"])
+    rows.order("first", by: "bob", product: "coins", containing: ["P1"])
+    let night = try await rows.audited()
+    let orphan = "orphan_payment on P1"
+    #expect(night.findings.contains(orphan))
+    #expect(night.explained["both"]?.contains(orphan) == true, "\(night.explained)")
+  }
 }
 
 struct ShopRows {
@@ -416,6 +430,8 @@ struct ShopRows {
     var payments: [String: String] = [:]
     /// The findings, each as `kind on subject`.
     var findings: Set<String> = []
+    /// The findings that apply according to `explain`, by order.
+    var explained: [String: Set<String>] = [:]
     /// The sorted amounts at risk, by kind.
     var atStake: [String: [String]] = [:]
   }
@@ -533,7 +549,7 @@ struct ShopRows {
       transactions: Cuts(quantilesOf: transactionIds.map { Identifier($0) }, count: 4))
     let parts = try await PartsTests.report(settings, folder.file("parts"), partition: partition)
     PartsTests.expectEqual(parts, whole, "\(partition)")
-    let night = try Night(tables: CrowdedShop.tables(folder.file("whole")))
+    var night = try Night(tables: CrowdedShop.tables(folder.file("whole")))
     for id in orderIds {
       let explanation = try await Explain(settings: settings).order(Identifier(id), asOf: CrowdedShop.asOf)
       let words = [explanation.payment, explanation.paymentReason?.rawValue].compactMap { $0 }.joined(separator: " ")
@@ -541,6 +557,9 @@ struct ShopRows {
       #expect(said == words || said.hasPrefix(words + " "), "\(id) is explained as \(words)")
       let isAccused = explanation.findings.contains { $0.kind == .wrongUser && $0.orderId == Identifier(id) }
       #expect(night.findings.contains("wrong_user on \(id)") == isAccused, "\(id)")
+      let applicable = explanation.findings.filter(\.stands)
+      night.explained[id] = Set(
+        applicable.map { "\($0.kind.rawValue) on \(($0.orderId ?? $0.transactionId)?.text ?? "")" })
     }
     return night
   }
