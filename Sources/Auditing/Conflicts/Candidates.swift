@@ -220,6 +220,12 @@ struct Candidates {
 }
 
 extension TransactionRecord {
+  /// The account token, as `AccountToken.spelling` has it.
+  var statedToken: String? {
+    guard case .stated(.some(let token)) = self.appAccountToken else { return nil }
+    return AccountToken.spelling(token)
+  }
+
   /// The account token that links orders to the purchase without a receipt; renewals repeat that of the first period.
   var linkingToken: String? {
     guard case .stated(.some(let token)) = self.appAccountToken, !isLaterPeriod else { return nil }

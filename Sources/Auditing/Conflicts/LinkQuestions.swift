@@ -24,12 +24,12 @@ final class LinkQuestions {
   }
 
   func ask(_ order: (orderId: Identifier, userId: Identifier), about transaction: TransactionRecord) throws {
-    guard case .stated(.some(let token)) = transaction.appAccountToken else { return }
+    guard let token = transaction.statedToken else { return }
     record.clear()
     record.put(true)
     record.put(order.orderId)
     record.put(order.userId)
-    try add(.token(AccountToken.spelling(token)))
+    try add(.token(token))
   }
 
   /// Asks for the orders of a later period's subscription. Those of the first period alone have no neighbors.
@@ -146,8 +146,7 @@ final class LinkQuestions {
       }
       guard case .token(let token) = link else { throw RecordReader.Mismatch() }
       let (orderId, userId) = (try reader.id(), try reader.id())
-      let users = known.map(\.userId)
-      guard let user = users.filter({ rules.people.isSame($0, userId) }).min() ?? users.min() else { return }
+      guard let user = rules.people.tokenUser(among: known.map(\.userId), for: userId) else { return }
       try reporting(orderId, .tokenUser(token: token, userId: user))
     }
     var asked = try SpillCursor(questions) { $0 }
@@ -208,5 +207,12 @@ final class LinkQuestions {
         (last, isShared) = (claimant, true)
       }
     }
+  }
+}
+
+extension People {
+  /// The user with an account token: one of the person of `userId` if possible, then the smallest ID.
+  func tokenUser(among users: [Identifier], for userId: Identifier) -> Identifier? {
+    users.filter { isSame($0, userId) }.min() ?? users.min()
   }
 }

@@ -27,8 +27,8 @@ extension OrderFacts {
       }
     }
     facts.unansweredOrders = open.orders(of: order.userId)
-    if facts.needsAccountTokenUser, case .stated(.some(let token)) = facts.comparable?.appAccountToken {
-      facts.accountTokenUser = transactions.tokenUsers[AccountToken.spelling(token)]
+    if facts.needsAccountTokenUser, let token = facts.comparable?.statedToken {
+      facts.accountTokenUser = transactions.tokenUsers[token]
     }
     if let neighbors = facts.ownedSubscription.flatMap({ transactions.neighbors[$0] }) { facts.take(neighbors) }
     return facts

@@ -30,7 +30,7 @@ struct ExplanationReader {
       judgement = Judgement(reporting: bad)
       orphanFindings = group.findings(besideBadRow: deliveries, rules: rules)
     case .valid(let order):
-      try addTokenUser(&matching, of: order)
+      try addTokenUsers(&matching, of: order)
       let assembled = OrderFacts.assembled(
         order, group, deliveries, matching.transactions, matching.matched, rules: rules, open: around.open)
       facts = assembled
@@ -79,18 +79,12 @@ struct ExplanationReader {
     return repeated.findings().first { $0.orderId == order.orderId }
   }
 
-  /// Adds users with the account token on file that a transaction of this order carries.
-  private func addTokenUser(_ matching: inout RelatedOrders.Matching, of order: Order) throws {
-    let records = matching.transactions.claimable + (matching.matched?.contested ?? [])
-    for case .stated(.some(let text)) in records.map(\.appAccountToken) {
-      if let own = order.appAccountToken, AccountToken.isSame(own, text) == true { continue }
-      let token = AccountToken.spelling(text)
-      let withToken = try orders.orders(holding: [token])
-      let users = Set(
-        withToken.filter { other in other.appAccountToken.map { AccountToken.isSame($0, text) == true } ?? false }
-          .map(\.userId))
-      let own = users.filter { rules.people.isSame($0, order.userId) }.min()
-      guard let user = own ?? users.min() else { continue }
+  /// Adds users with the account tokens that the audit asks about for this order.
+  private func addTokenUsers(_ matching: inout RelatedOrders.Matching, of order: Order) throws {
+    for token in matching.otherTokens {
+      let users = try orders.orders(holding: [token])
+        .filter { $0.appAccountToken.map(AccountToken.spelling) == token }.map(\.userId)
+      guard let user = rules.people.tokenUser(among: users, for: order.userId) else { continue }
       matching.transactions.take(.tokenUser(token: token, userId: user))
     }
   }

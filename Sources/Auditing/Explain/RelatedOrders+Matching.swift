@@ -11,6 +11,8 @@ extension RelatedOrders {
     var contested: Set<TransactionKey> = []
     /// By transaction that no order claims, states or owns, its presumed user.
     var unclaimed: [TransactionKey: Identifier?] = [:]
+    /// Account tokens that the order lacks, of transactions that it states or has proofs of.
+    var otherTokens: Set<String> = []
   }
 
   /// Matches the transactions with the orders in memory, as the passes do with sorted files.
@@ -34,6 +36,9 @@ extension RelatedOrders {
         found.append(transaction)
         if candidates.affectedOrders.contains(orderId) {
           result.transactions.take(.transaction(record, isClaimable: false, newestProof: candidates.newestProof))
+        }
+        if candidates.withOtherToken.contains(where: { $0.orderId == orderId }), let token = record.statedToken {
+          result.otherTokens.insert(token)
         }
       }
       for purchase in found.asPurchases(hiding: isHidden) {

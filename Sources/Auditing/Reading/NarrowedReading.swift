@@ -72,12 +72,10 @@ struct NarrowedReading {
   private static func tokens(of around: RelatedOrders, _ rules: Rules) -> Set<String> {
     var tokens: Set<String> = []
     for record in around.records.values.joined() {
-      guard case .stated(.some(let token)) = record.appAccountToken else { continue }
+      guard let token = record.statedToken else { continue }
       let candidates = Candidates(
         for: record, references: around.references[record.transactionId] ?? [], rules: rules)
-      if !candidates.withOtherToken.isEmpty || record.linkingToken != nil {
-        tokens.insert(AccountToken.spelling(token))
-      }
+      if !candidates.withOtherToken.isEmpty || record.linkingToken != nil { tokens.insert(token) }
     }
     return tokens
   }

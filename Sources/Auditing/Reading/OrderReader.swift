@@ -127,7 +127,7 @@ struct OrderReader {
   func orderIds(linkedTo records: [TransactionRecord]) throws -> Set<Identifier> {
     var (tokens, originals): (Set<String>, Set<Identifier>) = ([], [])
     for record in records {
-      if case .stated(.some(let token)) = record.appAccountToken { tokens.insert(AccountToken.spelling(token)) }
+      if let token = record.statedToken { tokens.insert(token) }
       if record.expiresDate != nil, let original = record.originalTransactionId { originals.insert(original) }
       if let bundle = record.bundleTransactionId { originals.insert(bundle) }
     }

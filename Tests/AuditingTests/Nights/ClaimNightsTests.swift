@@ -203,6 +203,28 @@ import Testing
     #expect(!night.findings.contains { $0.hasPrefix("orphan_payment") || $0.hasPrefix("renewal_without_order") })
   }
 
+  @Test("An order is compared with the user of an account token only if it refers to a transaction with the token")
+  func tokenOfLinkedPeriod() async throws {
+    let month: Int64 = 31 * 24
+    var rows = ShopRows()
+    for (id, token) in [
+      ("unknown", "6a1f0c5e-0d7b-4c5e-9d8a-1f2e3d4c5b6a"), ("known", "7b2f0c5e-0d7b-4c5e-9d8a-1f2e3d4c5b6a"),
+    ] {
+      // The order states the first period, and its subscription alone links the order to the second one.
+      if id == "known" {
+        rows.transaction("S1-\(id)", product: "club", hours: -month, expires: true, isRenewal: false, token: token)
+      }
+      rows.transaction(
+        "S2-\(id)", of: "S1-\(id)", product: "club", firstHours: -month, expires: true, isRenewal: true, token: token)
+      rows.order("renews-\(id)", by: "ann", names: "S1-\(id)", product: "club")
+      rows.order("has-token-\(id)", by: "bob", product: "gems", token: token)
+    }
+    let night = try await rows.audited()
+    for id in ["unknown", "known"] { #expect(night.payments["renews-\(id)"] == "paid S2-\(id)", "\(id)") }
+    let accused = night.findings.filter { $0.hasPrefix("wrong_user") }
+    #expect(accused == ["wrong_user on renews-known"], "\(night.findings)")
+  }
+
   @Test("A renewal booked by another person is a finding, and one booked by the same person is not")
   func renewalOfAnother() async throws {
     var rows = ShopRows()
