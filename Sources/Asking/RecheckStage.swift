@@ -130,8 +130,8 @@ package struct RecheckStage: Sendable {
   private func askAll(deadline: ContinuousClock.Instant) async throws {
     try await withThrowingTaskGroup(of: Event.self) { group in
       let tick: @Sendable () async -> Event = {
-        // Wakes the loop for a signal and the deadline. The end of a rate limit or of a breaker's pause is no event
-        // either, because other workers and probes move it. A cancelled sleep ends the group.
+        // Wakes the loop for a signal, the deadline, and the end of a rate limit or of a breaker's pause, which is no
+        // event because other workers and probes move it. A cancelled sleep ends the group.
         try? await Task.sleep(for: .milliseconds(250))
         return .tick
       }

@@ -47,7 +47,7 @@ import Testing
   @Test func theProofsBehindAnOpenAccusationAreAskedAboutEveryNight() async throws {
     let orders = [
       ("accused", "1"), ("shares its ID", "1"), ("served", "2"), ("major", "3"), ("tonight", "4"), ("lapsed", "5"),
-      ("price", "6"),
+      ("price", "6"), ("old", "7"),
     ]
     for (order, id) in orders { try await shop.order(order, transaction: id) }
     try await shop.order("has receipts", transaction: nil)
@@ -61,11 +61,14 @@ import Testing
     try await finding(.duplicateClaim, order: "major", severity: .major)
     try await finding(.lapsedStillServed, order: "lapsed", severity: .major)
     try await finding(.amountMismatch, order: "price", severity: .major)
+    // The oldest open accusation counts: after 14 nights Apple is asked weekly.
+    try await finding(.duplicateClaim, order: "old", opened: Self.asOf - .days(14))
+    try await finding(.wrongUser, order: "old")
     try await finding(.duplicateClaim, order: "tonight", opened: Self.night)
     try await shop.queue(asOf: Self.night).enqueue()
     let nightly = [
-      "com.example.game/1 3 20", "com.example.game/3 3 20", "com.example.game/5 3 20", "r1 3 20", "r2 3 20",
-      "without an order 3 20",
+      "com.example.game/1 3 20", "com.example.game/3 3 20", "com.example.game/5 3 20", "com.example.game/7 3 164",
+      "r1 3 20", "r2 3 20", "without an order 3 20",
     ]
     #expect(try await accused() == nightly)
     // A night made again finds the same due dates, and so does a rebuild.

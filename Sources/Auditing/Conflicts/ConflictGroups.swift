@@ -90,6 +90,9 @@ final class ConflictGroups {
       #endif
       try plain(only, transaction)
     }
+    #if DEBUG
+      assert(!isPlain || rest.isEmpty, "a plain purchase lacks a transaction")
+    #endif
     if isPlain { return }
     for transactions in try purchase.transactions().asPurchases(hiding: isHidden) {
       let claimants = transactions.reduce(into: Set<Identifier>()) { $0.formUnion($1.claimants) }
@@ -222,7 +225,7 @@ final class ConflictGroups {
     }
   }
 
-  /// Passes every transaction of a purchase with several transactions. Must precede `decide(_:)`.
+  /// Passes every transaction of a purchase with several transactions. Must precede `decide(hiding:plain:uncontested:)`.
   func forEachSharing(_ body: (ContestedTransaction) throws -> Void) throws {
     while let next = try sharing.next() { try body(try SharedPurchase.transaction(next.content)) }
   }

@@ -54,7 +54,8 @@ struct SharedPurchase: ~Copyable {
   func transactions() throws -> [ContestedTransaction] { try ends.indices.map { try Self.transaction(content(of: $0)) } }
 
   /// Passes each transaction as an `OrderTransaction`, with what is known of the purchase, without decoding it.
-  /// False, with nothing passed, unless one order alone refers to all of them.
+  /// False, with nothing passed, unless one order alone refers to all of them, and none is contradictory or has a
+  /// withdrawn refund.
   mutating func passPlain(_ body: (_ orderId: BorrowedText, borrowing RecordBytes) throws -> Void) throws -> Bool {
     var owner: BorrowedText?
     var ids: [BorrowedText] = []

@@ -24,7 +24,7 @@ struct AuditPass {
   let stop: StopSignal
   let progress: WorkProgress
   /// Fingerprints of purchases that more than one transaction is of, and of subscriptions with a refunded renewal, in
-  /// whatever part. An equal fingerprint of another purchase only takes it the general way.
+  /// whatever part. An equal fingerprint of another purchase costs it a detour, and changes nothing.
   var sharedPurchases: Set<UInt64> = []
 
   func endIfStopped() throws { try stop.check() }

@@ -90,7 +90,9 @@ struct GroupReading: ~Copyable {
     if try reader.flag() { return false }
     var transaction = RecordReader(encodedTransaction(0))
     guard try payment.read(orderTransaction: &transaction), payment.otherIds.count == ends.count - 1,
-      try proof.containsTransactionID(payment.transactionId, in: payment.environment)
+      try proof.containsTransactionID(payment.transactionId, in: payment.environment),
+      // A proof of the restore alone would link the restore, and not the payment.
+      ends.count == 1 || proof.receipt.state.signedTransactionId.map({ $0 == payment.transactionId }) ?? true
     else { return false }
     for place in ends.indices.dropFirst() {
       transaction = RecordReader(encodedTransaction(place))

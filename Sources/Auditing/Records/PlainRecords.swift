@@ -98,7 +98,8 @@ extension BorrowedTransaction {
     return try record.flag()
   }
 
-  /// True if this is a restore of the payment, and no rule can tell the two apart otherwise.
+  /// True if this is a restore of the payment that the rules of ownership rank below it, and that differs from it in no
+  /// field of the judgement.
   func isPlainRestore(of payment: BorrowedTransaction) -> Bool {
     restoresAnotherID && originalTransactionId == payment.transactionId && payment.transactionId < transactionId
       && environment == payment.environment && productId == payment.productId && bundleId == payment.bundleId

@@ -327,7 +327,7 @@ final class AuditCollector {
     if judgement.environment == .sandbox, case .valid(let order) = judgement.row { sandbox.add(order) }
   }
 
-  /// Adds a listed order that owns its one transaction, with the same result as adding its judgement.
+  /// Adds a listed order that owns its one purchase, with the same result as adding its judgement.
   func add(_ sale: SettledSale, plan: AuditPlan) throws {
     let createdAt = sale.order.createdAt
     if plan.keepsFindings(createdAt) { paymentTimes.add(sale.paidAt, after: createdAt) { sale.order.orderId.id } }

@@ -1,5 +1,5 @@
 /// A settled order without findings, decided from the bytes of its stored records.
-/// Nine of ten orders have one proof, one transaction and one delivery that agree. No rule is made here: a test and
+/// Nine of ten orders have one proof, one purchase and one delivery that agree. No rule is made here: a test and
 /// every debug build compare the result with ``Judgement/init(judging:rules:)``. It is valid as long as the bytes.
 public struct SettledSale {
   public let order: BorrowedOrder

@@ -502,9 +502,9 @@ struct ShopRows {
 
   mutating func receipt(
     _ id: String, for orderId: String?, by user: String, hours: Int64 = 0, kind: String = "app",
-    bundle: String = CrowdedShop.bundle, containing: [String], isUnproven: Bool = false
+    bundle: String = CrowdedShop.bundle, signed: String? = nil, containing: [String], isUnproven: Bool = false
   ) {
-    let signed = kind == "signed" ? containing.first : nil
+    let signed = signed ?? (kind == "signed" ? containing.first : nil)
     let (date, asOf) = (Self.time(hours), Self.time(48))
     script += """
       INSERT INTO sales.receipts (receipt_id, order_id, user_id, payload, status, received_at)

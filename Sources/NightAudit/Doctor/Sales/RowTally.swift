@@ -20,8 +20,9 @@ struct RowTally {
   private let since: Instant
   private let key: String
   private var last: [UInt8] = []
-  /// The newest valid row.
-  private(set) var newest: (id: Identifier, at: Instant)?
+  /// The instant of the newest valid row, and the bytes of its ID: nearly every row of a table in order of time is newer.
+  private var newestAt: Instant?
+  private var newestId: [UInt8] = []
 
   init(name: String, noun: String, key: String, since: Instant) {
     (self.name, self.noun, self.key, self.since) = (name, noun, key, since)
@@ -35,7 +36,11 @@ struct RowTally {
   mutating func add(
     _ id: BorrowedText, defect: String? = nil, order: @autoclosure () -> Identifier?, at instant: Instant
   ) {
-    if defect == nil, newest.map({ $0.at < instant }) ?? true { newest = (id.id, instant) }
+    if defect == nil, newestAt.map({ $0 < instant }) ?? true {
+      newestAt = instant
+      newestId.removeAll(keepingCapacity: true)
+      newestId.append(contentsOf: id.bytes)
+    }
     let isRepeated = rows > 0 && last.elementsEqual(id.bytes)
     let defect = defect ?? (isRepeated ? "\(key) is not unique" : nil)
     if !isRepeated {
@@ -47,6 +52,11 @@ struct RowTally {
     recent += 1
     defects.count(defect != nil, "\(id.bytes.isEmpty ? "a row without an ID" : id.text): \(defect ?? "")")
     if defect != nil, let order = order() { badOrders.insert(order) }
+  }
+
+  /// The newest valid row.
+  var newest: (id: Identifier, at: Instant)? {
+    newestAt.map { at in newestId.withUnsafeBytes { (Identifier(utf8: $0), at) } }
   }
 
   func isRecent(_ instant: Instant) -> Bool { since <= instant }

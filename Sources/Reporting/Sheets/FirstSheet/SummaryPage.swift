@@ -151,7 +151,6 @@ extension SummaryPage {
   }
 
   /// - Parameter height: the height of the row in points; nil: that of the text.
-  /// - Parameter height: nil for the height of the text.
   mutating func line(_ text: String, _ format: CellFormat, height: Double? = nil) throws(SpreadsheetError) {
     try sheet.setRow(row, height: height ?? Self.height(of: text, charactersPerLine: 190))
     try sheet.merge(text, 0...SummaryPage.lastColumn, row: row, format)
