@@ -31,7 +31,8 @@ struct SharedPurchase: ~Copyable {
 
   /// - Parameter transaction: an encoded `OrderTransaction` that this order alone refers to, and that has its token.
   static func write(
-    _ transaction: UnsafeRawBufferPointer, of order: BorrowedTransactionReference.OrderSide, to record: inout RecordBytes
+    _ transaction: UnsafeRawBufferPointer, of order: BorrowedTransactionReference.OrderSide,
+    to record: inout RecordBytes
   ) {
     record.put(true)
     record.put(order.orderId)
@@ -51,7 +52,9 @@ struct SharedPurchase: ~Copyable {
       isWithToken: true)
   }
 
-  func transactions() throws -> [ContestedTransaction] { try ends.indices.map { try Self.transaction(content(of: $0)) } }
+  func transactions() throws -> [ContestedTransaction] {
+    try ends.indices.map { try Self.transaction(content(of: $0)) }
+  }
 
   /// Passes each transaction as an `OrderTransaction`, with what is known of the purchase, without decoding it.
   /// False, with nothing passed, unless one order alone refers to all of them, and none is contradictory or has a

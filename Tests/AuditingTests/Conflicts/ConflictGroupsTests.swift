@@ -66,7 +66,9 @@ import Testing
       for (place, contested) in order.enumerated() { try (place < 2 ? contests : other).add(contested) }
       try contests.join(other)
       var uncontested: [Identifier: Identifier?] = [:]
-      try contests.decide { _ in false } plain: { _, _ in } uncontested: { uncontested[$0.record.transactionId] = .some($1) }
+      try contests.decide(hiding: { _ in false }, plain: { _, _ in }) {
+        uncontested[$0.record.transactionId] = .some($1)
+      }
       #expect(uncontested == ["U": "d", "V": nil])
       #expect(!contests.isEmpty)
       let batches = contests.batches(ofAtLeast: 1)
