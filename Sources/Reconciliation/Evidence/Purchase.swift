@@ -166,8 +166,13 @@ private struct PurchaseFold {
   private var price: (milliunits: Int64, currency: String?)?
 
   init(_ records: [TransactionRecord], hiding isHidden: (Instant) -> Bool) {
-    ids = Set(records.map(\.transactionId)).sorted()
-    let bySignature = records.sorted { ($0.signedDate, $0.transactionId) < ($1.signedDate, $1.transactionId) }
+    // Of the contents, because a key path of a generic field is looked up at run time.
+    ids = Set(records.map { $0.box.contents.transactionId }).sorted()
+    let bySignature = records.sorted {
+      let (left, right) = ($0.box, $1.box)
+      return (left.contents.signedDate, left.contents.transactionId)
+        < (right.contents.signedDate, right.contents.transactionId)
+    }
     period = bySignature[0].contents
     for record in bySignature.dropFirst() { period.take(newer: record) }
     // The first period has the ID that all periods of the subscription go back to.

@@ -18,7 +18,9 @@ public struct TransactionKey: Hashable, Comparable, Sendable {
 }
 
 extension TransactionRecord {
-  public var key: TransactionKey { TransactionKey(environment: self.environment, transactionId: self.transactionId) }
+  public var key: TransactionKey {
+    TransactionKey(environment: box.contents.environment, transactionId: box.contents.transactionId)
+  }
 
   var instance: ObjectIdentifier { ObjectIdentifier(box) }
 

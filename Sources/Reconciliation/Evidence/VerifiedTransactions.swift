@@ -10,9 +10,10 @@ public final class VerifiedTransactions: Sendable {
   public init(_ records: [TransactionRecord]) {
     // Of the contents, because a key path of a generic field is looked up at run time.
     let believed =
-      records.allSatisfy { $0.contents.bundleId != nil } ? records : records.filter { $0.contents.bundleId != nil }
+      records.allSatisfy { $0.box.contents.bundleId != nil }
+      ? records : records.filter { $0.box.contents.bundleId != nil }
     self.records = believed.count > 1 ? believed.sorted { $0.key < $1.key } : believed
-    containsPeriods = believed.contains { $0.expiresDate != nil }
+    containsPeriods = believed.contains { $0.box.contents.expiresDate != nil }
   }
 
   func named(_ id: Identifier) -> ArraySlice<TransactionRecord> {
