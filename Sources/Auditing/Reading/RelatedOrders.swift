@@ -11,7 +11,7 @@ struct RelatedOrders {
   private(set) var repeatedRows: [Identifier: Int] = [:]
   /// Transactions by ID, each with what is known of its purchase.
   private(set) var records: [Identifier: [TransactionRecord]] = [:]
-  /// The same transactions as stored, by purchase.
+  /// The transactions before folding, by purchase.
   private(set) var purchases: [PurchaseKey: [TransactionRecord]] = [:]
   /// Returns whether a date is later than the as-of.
   let isHidden: (Instant) -> Bool

@@ -15,8 +15,6 @@ struct Group {
     var hasNoCountry = false
   }
 
-  /// Apple's day may be one before ours to three after.
-  static let timingLags = -1...3
   static let refundLags = -7...7
   /// An upgrade may come any time after the purchase that it replaces.
   private static let upgradeLags = -1...Int(Int32.max)
@@ -38,7 +36,7 @@ struct Group {
     explainFree()
     for day in days { self[.restore].takeAll(on: day, .restore) }
     for kind in [TieOutClass.sale, .refund] {
-      let lags = kind == .refund ? Self.refundLags : Self.timingLags
+      let lags = kind == .refund ? Self.refundLags : ReportDay.timingLags
       self[kind].pair(kind == .refund ? .refundTiming : .timing, lags: lags)
       explainNeighbours(kind, coverage(kind), shadow: shadows[kind.index], lags: lags)
       explainCountry(kind, lags: lags)
@@ -73,7 +71,7 @@ struct Group {
   private mutating func explainFree() {
     let days = self[.free].days.indices
     var supply = evidence.mayBeFree
-    for lags in [0...0, Self.timingLags] {
+    for lags in [0...0, ReportDay.timingLags] {
       for taker in days where self[.free].appleExcess(taker) > .zero {
         for giver in supply.keys.sorted() where lags.contains(taker - giver) { shareFree(giver, taker, &supply) }
       }

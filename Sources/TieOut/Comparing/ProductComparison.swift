@@ -23,7 +23,7 @@ package struct ProductComparison: Sendable {
     var orders = orders
     for index in rows.indices where rows[index].isUnexplainedSale {
       var open = rows[index].comparison?.unexplained ?? .zero
-      for lag in Group.timingLags.reversed() {
+      for lag in ReportDay.timingLags.reversed() {
         let day = rows[index].day.advanced(by: -lag)
         let units = min(open, orders[day] ?? .zero)
         if units == .zero { continue }

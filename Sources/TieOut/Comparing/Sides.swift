@@ -1,14 +1,5 @@
 import Reconciliation
 
-struct Place: Hashable, Comparable {
-  var country: Identifier
-  var currency: Identifier
-
-  static func < (left: Place, right: Place) -> Bool {
-    (left.country, left.currency) < (right.country, right.currency)
-  }
-}
-
 /// Units in Apple's sales reports, for one product, day, storefront, currency and price.
 package struct AppleUnits: Hashable, Sendable {
   package var day: ReportDay

@@ -83,7 +83,7 @@ package struct TieOutTotals: Sendable {
 
   /// Mondays of weeks with sales whose other side may be on one of these days.
   package static func weeks(around days: Set<ReportDay>) -> Set<ReportDay> {
-    Set(days.flatMap { day in Group.timingLags.map { day.advanced(by: $0).monday } })
+    Set(days.flatMap { day in ReportDay.timingLags.map { day.advanced(by: $0).monday } })
   }
 
   package var weeks: [Week] {

@@ -49,3 +49,8 @@ package struct ReportDay: Hashable, Comparable, Strideable, Sendable, CustomStri
     return first...next.advanced(by: -1)
   }
 }
+
+extension ReportDay {
+  /// Apple's day may be one before ours to three after.
+  static let timingLags = -1...3
+}

@@ -11,7 +11,7 @@ extension TimeZone {
   /// The Monday of the first week whose orders are all known, given orders from `instant` on.
   package func firstWeek(since instant: Instant) -> ReportDay {
     // The instant's own day is incomplete, and Apple counts up to some days after us.
-    let day = reportDay(of: instant).advanced(by: 1 + Group.timingLags.upperBound)
+    let day = reportDay(of: instant).advanced(by: 1 + ReportDay.timingLags.upperBound)
     return day.monday == day ? day : day.monday.advanced(by: 7)
   }
 }

@@ -232,3 +232,27 @@ enum OptionValue {
 }
 
 extension LogFormat: ExpressibleByArgument {}
+
+/// The findings that make a complete night end with 2.
+struct ThresholdOptions: ParsableArguments {
+  @Flag(help: "End with status 2 when critical findings are open.") var failOnFindings = false
+
+  @Option(
+    help: ArgumentHelp(
+      "End with status 2 when more critical findings than this are open, or put more money at stake: 25, or 500USD. May be repeated.",
+      valueName: "count-or-amount"))
+  var failAbove: [String] = []
+
+  func validate() throws { _ = try threshold }
+
+  var threshold: FindingsThreshold? {
+    get throws {
+      if !failOnFindings, failAbove.isEmpty { return nil }
+      var threshold = failOnFindings ? FindingsThreshold.any : FindingsThreshold()
+      for text in failAbove where !threshold.add(text) {
+        throw ValidationError("--fail-above \(text) is neither a count nor an amount; write 25, or 500USD.")
+      }
+      return threshold
+    }
+  }
+}
