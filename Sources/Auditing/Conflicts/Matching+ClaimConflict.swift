@@ -322,8 +322,9 @@ extension OrderFacts {
     deliveries: [Delivery] = []
   ) {
     let sound = group.soundProofs
-    let genuine = sound.filter(\.receipt.state.isProof)
-    let unproven = sound.count == genuine.count ? [] : sound.filter(\.receipt.state.isUnproven)
+    // Closures, because key paths through generic types are built at run time.
+    let genuine = sound.filter { $0.receipt.state.isProof }
+    let unproven = sound.count == genuine.count ? [] : sound.filter { $0.receipt.state.isUnproven }
     let records = others.isEmpty ? claimable : claimable + others
     var (proven, known): ([TransactionRecord], [TransactionRecord]) = ([], [])
     // Avoids quadratic time for orders with hundreds of proofs and transactions; most orders have one of each.
@@ -342,7 +343,7 @@ extension OrderFacts {
     self.init(
       order: order, deliveries: deliveries, receipts: group.proofs.map(\.receipt), lookup: group.lookup?.state,
       proven: proven, known: known)
-    let awaiting = genuine.filter(\.receipt.state.awaitsDetails)
+    let awaiting = genuine.filter { $0.receipt.state.awaitsDetails }
     if awaiting.isEmpty { return }
     let answered = genuine.filter { !$0.receipt.state.awaitsDetails }
     awaited = Set(awaiting.flatMap(\.contained)).subtracting(answered.flatMap(\.contained))

@@ -53,7 +53,7 @@ extension FindingRules {
   private var isSandboxPurchase: Bool {
     verdict?.reason == .sandbox
       || verdict?.reason == .duplicate && !rules.testUsers.contains(order.userId)
-        && Set(facts.claims.lost.map(\.transaction.environment)) == [.sandbox]
+        && Set(facts.claims.lost.map { $0.transaction.environment }) == [.sandbox]
   }
 
   /// True if App Review bought it. Its purchases are marked and raise no alarm.

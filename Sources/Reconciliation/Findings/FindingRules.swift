@@ -147,7 +147,7 @@ final class FindingRules {
   /// The date of the refund that a kind is about, or of its reversal; nil for other kinds.
   private func refundDate(of kind: FindingKind, on transaction: TransactionRecord?) -> Instant? {
     let owned = facts.claims.owned
-    if kind == .refundReversedNotReinstated { return owned.compactMap(\.revocationWithdrawnDate).max() }
+    if kind == .refundReversedNotReinstated { return owned.compactMap { $0.revocationWithdrawnDate }.max() }
     guard kind.has(.isAboutRefund) else { return nil }
     return transaction?.revocation?.date ?? owned.compactMap { $0.revocation?.date }.max()
   }

@@ -54,7 +54,7 @@ public struct OrderFacts: Sendable {
   public var proofValidity: ProofValidity {
     let sound = validReceipts
     guard !sound.isEmpty, sound.allSatisfy({ $0.state.outcome == .rejected }) else { return .notAllRejected }
-    let isUnreadable = sound.allSatisfy(\.state.isUnreadable)
+    let isUnreadable = sound.allSatisfy { $0.state.isUnreadable }
     switch lookup?.outcome {
     case .verified: return isUnreadable ? .allUnreadableIDKnown : .allRejectedIDKnown
     case .notFound: return .allRejected
@@ -69,12 +69,12 @@ public struct OrderFacts: Sendable {
     if receipts.isEmpty { return [] }
     let proofs = validReceipts.filter { $0.state.outcome != .rejected || $0.state.isUnreadable }
     guard proofs.allSatisfy({ $0.state.signedTransactionId != nil }) else { return [] }
-    return proofs.filter { $0.userId == nil || $0.userId == order.userId }.compactMap(\.state.signedTransactionId)
+    return proofs.filter { $0.userId == nil || $0.userId == order.userId }.compactMap { $0.state.signedTransactionId }
   }
 
   private var proofIds: Set<Identifier> {
     if receipts.isEmpty { return [] }
-    return Set(validReceipts.lazy.filter(\.state.isProof).compactMap(\.state.signedTransactionId))
+    return Set(validReceipts.lazy.filter { $0.state.isProof }.compactMap { $0.state.signedTransactionId })
   }
 
   /// True if an unanswered receipt could still reveal a payment.
@@ -86,7 +86,7 @@ public struct OrderFacts: Sendable {
   }
 
   /// True if the content of one of its proofs is unknown for good.
-  var hasUnreadableProof: Bool { validReceipts.contains(where: \.state.isUnreadable) }
+  var hasUnreadableProof: Bool { validReceipts.contains { $0.state.isUnreadable } }
 
   func isOpen(_ rules: borrowing Rules) -> Bool {
     receipts.contains { $0.defect == nil && $0.state.mayMovePayment(rules) } || mayPreferFirstPeriod(rules)
@@ -125,7 +125,7 @@ public struct OrderFacts: Sendable {
   /// A stated ID that is not known yet is looked up whatever the order's proofs contain.
   func awaitsAnswer(_ rules: Rules) -> Bool {
     lookup?.awaitsAnswer ?? (isStatedIDPending && rules.appsWithLookup.contains(rules.bundleId(of: order)))
-      || validReceipts.contains(where: \.state.awaitsAnswer)
+      || validReceipts.contains { $0.state.awaitsAnswer }
   }
 
   /// True if a missing answer may state kind or refund. Receipts list IDs and dates alone.

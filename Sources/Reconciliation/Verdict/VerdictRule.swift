@@ -128,7 +128,7 @@ public enum VerdictRule: String, CaseIterable, Sendable {
 
   private func recordsContradict(_ facts: OrderFacts, _ rules: Rules, _ because: inout Because) -> Verdict? {
     let isAmongUnnamed =
-      facts.order.transactionId == nil && facts.claimant(rules).proven.contains(where: \.isContradictory)
+      facts.order.transactionId == nil && facts.claimant(rules).proven.contains { $0.isContradictory }
     return facts.claims.contradictory != nil || isAmongUnnamed
       ? because.noting(.unconfirmed(.contradiction), "Apple named two products or apps for one transaction ID.")
       : because.noting(nil, "Apple's records about its purchases agree.")
@@ -335,7 +335,7 @@ public enum VerdictRule: String, CaseIterable, Sendable {
     {
       return because.noting(.unpaid(.wrongBundle, contained.first), "Its receipts are genuine, but of another app.")
     }
-    if contained.isEmpty, genuine.allSatisfy(\.state.isUnproven) {
+    if contained.isEmpty, genuine.allSatisfy({ $0.state.isUnproven }) {
       return because.noting(
         .unconfirmed(.unreadable),
         "The signer of its receipt is not proven. The IDs in it are also another order's, or cannot pay this order."
@@ -361,7 +361,7 @@ public enum VerdictRule: String, CaseIterable, Sendable {
       return because.noting(
         .unconfirmed(.unreadable), "A payload of it cannot be read, and Apple has not answered about the stated ID.")
     }
-    let reasons = facts.validReceipts.compactMap(\.state.reason)
+    let reasons = facts.validReceipts.compactMap { $0.state.reason }
     let proven: [PaymentReason] = [.signatureInvalid, .idMismatch, .xcode, .wrongBundle]
     if let reason = proven.first(where: reasons.contains) {
       return because.noting(.unpaid(reason, nil), "No proof is valid: \(reason.explanation).")
