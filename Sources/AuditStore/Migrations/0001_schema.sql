@@ -23,6 +23,8 @@ CREATE TABLE night_audit.runs (
   -- its summary.json.
   newest_event bigint,
   summary text, feed_coverage jsonb,
+  -- The first business day of the journal; null: the run has none.
+  journal_since date,
   CHECK (least(as_of, started_at, finished_at) >= timestamptz '0001-01-01Z BC'
     AND greatest(as_of, started_at, finished_at) <= timestamptz '9999-12-31 23:59:59.999999Z'),
   CHECK (least(period_since, period_until) >= date '0001-01-01 BC'
@@ -468,7 +470,6 @@ CREATE TABLE night_audit.journal_entries (
   PRIMARY KEY (subject, kind, version, is_reversal)
 );
 CREATE INDEX journal_entries_posted ON night_audit.journal_entries (posted_for);
-CREATE INDEX journal_entries_day ON night_audit.journal_entries (event_day);
 CREATE INDEX journal_entries_run ON night_audit.journal_entries (run_id);
 
 -- Deliveries of reports -------------------------------------------------------------------------------------------------
@@ -778,7 +779,8 @@ BEGIN
     findings_new = n.findings_new, findings_closed = n.findings_closed, findings_closing = n.findings_closing,
     directory = n.directory, exit_status = n.exit_status, publication = n.publication, content = n.content,
     held_because = n.held_because, lookback_orders = n.lookback_orders, lookback_deliveries = n.lookback_deliveries,
-    newest_event = n.newest_event, summary = n.summary, feed_coverage = n.feed_coverage
+    newest_event = n.newest_event, summary = n.summary, feed_coverage = n.feed_coverage,
+    journal_since = n.journal_since
   FROM night_audit.runs o CROSS JOIN LATERAL jsonb_populate_record(o, changes) n
   WHERE r.run_id = run AND o.run_id = run;
 END $$;

@@ -17,24 +17,30 @@ package enum JournalTable {
 
   private static let selected = columns.map(\.selection).joined(separator: ", ")
 
-  /// The first business day of the journal; nil: no earlier night has posted.
+  /// The first business day of the journal; nil: no earlier night had one.
   package static func firstDay(
     before asOf: Instant, on connection: borrowing BlockingConnection
   ) throws(PostgresError) -> String? {
     try connection.execute(
-      "SELECT min(posted_for)::text FROM night_audit.journal_entries WHERE as_of < $1", [.timestamp(asOf.microseconds)]
+      """
+      SELECT min(journal_since)::text FROM night_audit.runs
+      WHERE as_of < $1 AND publication IS DISTINCT FROM 'forgotten'
+      """, [.timestamp(asOf.microseconds)]
     ).single().optionalText(0)
   }
 
-  /// The newest entry of each event of the kinds, from `day` on, in the order of events.
+  /// The newest entry of each event of the kinds, in the order of events: of the subjects in `ids`, and of all that were
+  /// posted for `day` or later.
   package static func newest(
-    of kinds: [JournalEvent.Kind], since day: String, before asOf: Instant
+    of kinds: [JournalEvent.Kind], postedSince day: String? = nil, before asOf: Instant
   ) throws(PostgresError) -> String {
     let words = try kinds.map { kind throws(PostgresError) in try PostgresLiteral.text(kind.rawValue) }
+    let since = try day.map { day throws(PostgresError) in try PostgresLiteral.text(day) }
     return """
-      SELECT DISTINCT ON (subject, kind) \(selected) FROM night_audit.journal_entries
-      WHERE kind IN (\(words.joined(separator: ", "))) AND event_day >= \(try PostgresLiteral.text(day))::date
-        AND as_of < \(asOf.sqlText)
+      SELECT DISTINCT ON (subject, kind) \(selected) FROM (
+        SELECT * FROM night_audit.journal_entries WHERE posted_for >= \(since ?? "NULL")::date
+        UNION ALL SELECT * FROM night_audit.journal_entries WHERE subject IN (SELECT id FROM ids)) entries
+      WHERE kind IN (\(words.joined(separator: ", "))) AND as_of < \(asOf.sqlText)
       ORDER BY subject, kind, version DESC, is_reversal DESC
       """
   }

@@ -88,10 +88,10 @@ package struct RunRecord: Sendable {
   }
 
   /// Records results and the future folder; part of the transaction that updates findings. `lookback` has the counts
-  /// that the next night is compared with; nil if the run is not nightly.
+  /// that the next night is compared with; nil if the run is not nightly. `journalSince` is the journal's first day.
   package func complete(
     totals: Totals, summary: SummaryFacts, directory: String, content: String, mark: ReportMark, exitStatus: Int32,
-    lookback: (orders: Int, deliveries: Int)?, on connection: borrowing BlockingConnection
+    lookback: (orders: Int, deliveries: Int)?, journalSince: String?, on connection: borrowing BlockingConnection
   ) throws(PostgresError) {
     var lines: [(currency: Currency, word: String, orders: Int, minorUnits: Int128)] = []
     for disposition in Disposition.inMoneyTotals {
@@ -116,14 +116,14 @@ package struct RunRecord: Sendable {
         'findings_opening', $5::bigint, 'findings_new', $6::bigint, 'findings_closed', $7::bigint,
         'findings_closing', $8::bigint, 'directory', $9::text, 'exit_status', $10::int,
         'lookback_orders', $11::bigint, 'lookback_deliveries', $12::bigint, 'newest_event', $13::bigint,
-        'summary', $14::text, 'feed_coverage', $15::jsonb))
+        'summary', $14::text, 'feed_coverage', $15::jsonb, 'journal_since', $16::date))
       """,
       [
         .text(runId), .text(content), .textArray(summary.incompleteReasons.map { $0 }),
         .int(Int64(totals.ordersRead)), .int(Int64(summary.findings.opening)), .int(Int64(summary.findings.new)),
         .int(Int64(summary.findings.closed)), .int(Int64(summary.findings.closing)), .text(directory),
         .int(Int64(exitStatus)), .int(lookback.map { Int64($0.orders) }), .int(lookback.map { Int64($0.deliveries) }),
-        .int(mark.newestEvent), .text(mark.summary), FeedCoverage.stored(summary.feedCoverage),
+        .int(mark.newestEvent), .text(mark.summary), FeedCoverage.stored(summary.feedCoverage), .text(journalSince),
       ])
   }
 

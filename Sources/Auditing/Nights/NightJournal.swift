@@ -21,6 +21,8 @@ final class NightJournal {
   private var count: UInt64 = 0
   /// Indicates that the run is a night that later nights follow, so that its entries are posted.
   let isPosting: Bool
+  /// The first business day of the journal. Until then the ledger has its own entries. nil: the run posts nothing.
+  private(set) var firstDay: String?
 
   init(_ plan: AuditPlan, _ settings: Settings, isPosting: Bool, directory: String) {
     (self.plan, self.settings, self.isPosting, self.directory) = (plan, settings, isPosting, directory)
@@ -35,8 +37,11 @@ final class NightJournal {
   ) throws {
     if isPosting {
       let day = plan.period.until
-      let firstDay = try JournalTable.firstDay(before: plan.asOf, on: connection) ?? plan.period.since
-      try addSales(of: nights, on: day, firstDay: firstDay, connection)
+      let first = try JournalTable.firstDay(before: plan.asOf, on: connection)
+      let orders = first == nil ? [] : try nights.differingOrders()
+      let firstDay = first ?? plan.period.since
+      self.firstDay = firstDay
+      try addSales(of: nights, differing: orders, on: day, firstDay: firstDay, connection)
       try add(settlement, on: day, firstDay: firstDay, connection)
     }
     var entries = try connection.copyOut(
@@ -48,11 +53,15 @@ final class NightJournal {
   }
 
   private func addSales(
-    of nights: OrderNights, on day: String, firstDay: String, _ connection: borrowing BlockingConnection
+    of nights: OrderNights, differing: Set<Identifier>, on day: String, firstDay: String,
+    _ connection: borrowing BlockingConnection
   ) throws {
-    let since = dimensions.businessDay(of: plan.rules.lookbackStart)
+    // An order is posted at the earliest for the day before it was made. The margin allows for another time zone. An
+    // order that was posted earlier, and was given a later date since, differs.
+    let since = dimensions.businessDay(of: plan.rules.lookbackStart - .days(3))
     var newest = try OrderedStream(
-      connection.copyOut(try JournalTable.newest(of: [.refund, .sale], since: since, before: plan.asOf))
+      connection.copyOut(
+        try JournalTable.newest(of: [.refund, .sale], postedSince: since, before: plan.asOf), ids: differing)
     ) { try JournalTable.entry($0) }
     try nights.forEachSale { orderId, now in
       var known: [JournalEvent.Kind: JournalEntry] = [:]
@@ -101,7 +110,8 @@ final class NightJournal {
     if settlement.isEmpty { return }
     var known: [JournalEvent: JournalEntry] = [:]
     var rows = try connection.copyOut(
-      try JournalTable.newest(of: [.commission, .payout, .tax], since: firstDay, before: plan.asOf))
+      try JournalTable.newest(of: [.commission, .payout, .tax], before: plan.asOf),
+      ids: settlement.map { $0.0.subject })
     while try rows.advance() {
       if let entry = try JournalTable.entry(rows) { known[entry.event] = entry }
     }

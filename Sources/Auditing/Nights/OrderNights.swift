@@ -214,12 +214,21 @@ final class OrderNights {
     }
   }
 
+  /// The orders that differ from the last stored rows, and those without one.
+  func differingOrders() throws -> Set<Identifier> {
+    var orders: Set<Identifier> = []
+    try differing.restart()
+    while let found = try differing.next() { orders.insert(Identifier(utf8: found.key)) }
+    return orders
+  }
+
   /// Saves the orders that differ, and removes those that left the lookback.
   func save(
     _ record: RunRecord, lookbackStart: Instant, in dimensions: ReportDimensions,
     on connection: borrowing BlockingConnection
   ) throws {
     var dimensions = dimensions
+    try differing.restart()
     try NightTable.replace(
       "order_nights", or: "created_at < \(lookbackStart.sqlText)", Kept.columns, of: record, on: connection
     ) {

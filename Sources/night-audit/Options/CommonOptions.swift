@@ -120,7 +120,8 @@ extension SettingsCommand {
 
 /// Options of run, recheck and reconcile.
 struct AuditOptions: ParsableArguments {
-  @Option(help: ArgumentHelp("One day, in report.timeZone.", valueName: "day")) var date: String?
+  @Option(help: ArgumentHelp("One day, in report.timeZone, or today, or yesterday.", valueName: "day"))
+  var date: String?
   @Option(help: ArgumentHelp("First day of the period.", valueName: "day")) var since: String?
   @Option(help: ArgumentHelp("Last day of the period, included.", valueName: "day")) var until: String?
 
@@ -178,12 +179,20 @@ struct AuditOptions: ParsableArguments {
     request.isAccepted = accept
     request.threshold = try threshold.threshold
     let zone = settings.timeZone
-    if let date {
+    let usual = Period.dayBefore(request.asOf, in: zone)
+    func day(_ text: String) -> String {
+      switch text {
+      case "today": Period.dayText(of: request.asOf, in: zone)
+      case "yesterday": usual.since
+      case let day: day
+      }
+    }
+    let (since, until) = (self.since.map(day), self.until.map(day))
+    if let date = date.map(day) {
       request.period = try Period(since: date, until: date, in: zone)
     } else if since != nil || until != nil {
       request.isOneNight = false
       // A missing end of the period is that of the business day before the as-of.
-      let usual = Period.dayBefore(request.asOf, in: zone)
       request.period = try Period(
         since: since ?? min(usual.since, until ?? usual.since), until: until ?? usual.until, in: zone)
     }

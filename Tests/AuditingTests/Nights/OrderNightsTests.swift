@@ -183,11 +183,21 @@ import Testing
   ) throws {
     let orders = OrderNights(isWanted: true, testUsers: [], temporaryDirectory: NSTemporaryDirectory())
     for judgement in judgements { try orders.add(judgement) }
-    let journal = NightJournal(
-      StoredNights.plan(asOf: StoredNights.asOf(night)), Settings(), isPosting: true, directory: NSTemporaryDirectory())
+    let plan = StoredNights.plan(asOf: StoredNights.asOf(night))
+    let journal = NightJournal(plan, Settings(), isPosting: true, directory: NSTemporaryDirectory())
+    var figures = NightFigures()
     try connection.transaction { connection in
+      try orders.compare(
+        with: night == 0 ? nil : StoredNights.base(night - 1), isKept: true, isOfFew: false, asOf: plan.asOf,
+        createdBefore: plan.period.start, lookbackStart: plan.rules.lookbackStart, in: StoredNights.dimensions,
+        on: connection, figures: &figures, each: { _, _ in }, adjusted: { _ in })
       try journal.prepare(orders, settlement, on: connection)
+      try orders.save(
+        StoredNights.record(night), lookbackStart: plan.rules.lookbackStart, in: StoredNights.dimensions, on: connection)
       if isComplete { try journal.save(StoredNights.record(night), on: connection) }
+      try connection.execute(
+        "UPDATE night_audit.runs SET journal_since = $2::date WHERE run_id = $1::uuid",
+        [.text(StoredNights.runs[night]), .text(journal.firstDay)])
     }
   }
 
@@ -223,6 +233,48 @@ import Testing
           "2026-11-19 sale a 1 9.90 2026-11-19", "2026-11-21 commission 2027-01 USD 1 3.00 2026-11-20",
           "2026-11-21 payout 2027-01 USD 1 6.50 2026-11-21", "2026-11-21 sale b 1 9.90 2026-11-20",
           "2026-11-22 commission 2027-01 USD 1 -3.00 2026-11-20", "2026-11-22 commission 2027-01 USD 2 4.00 2026-11-20",
+        ])
+    }
+  }
+
+  @Test func theJournalBeginsWithTheFirstNightWhateverItPosts() async throws {
+    try await StoredNights.with { connection in
+      let (first, late) = (
+        try Self.paid("a", createdAt: StoredNights.asOf - .hours(12)),
+        try Self.paid("b", createdAt: StoredNights.asOf - .hours(6))
+      )
+      try post(0, [first], isComplete: false, on: connection)
+      try post(1, [], on: connection)
+      #expect(try posted(connection) == [])
+      try post(2, [first, late], on: connection)
+      #expect(
+        try posted(connection) == ["2026-11-21 sale a 1 9.90 2026-11-19", "2026-11-21 sale b 1 9.90 2026-11-19"])
+    }
+  }
+
+  /// A refund of a day before the lookback, and an order that the shop dated anew after it had left the lookback.
+  @Test func anEventIsPostedOnceWhateverItsDay() async throws {
+    try await StoredNights.with { connection in
+      let asOf = StoredNights.asOf(1)
+      var refunded = try Self.paid("a", createdAt: asOf - .days(119))
+      var record = TransactionRecord(environment: .production, transactionId: "T", productId: "gems")
+      record.revocation = Revocation(date: asOf - .days(125))
+      (refunded.verdict, refunded.disposition) = (.reversed(record), .refunded)
+      try connection.execute(
+        "UPDATE night_audit.runs SET journal_since = '2026-01-01' WHERE run_id = $1::uuid", [.text(StoredNights.runs[0])])
+      try connection.execute(
+        """
+        INSERT INTO night_audit.journal_entries (subject, kind, version, is_reversal, run_id, as_of, posted_for, event_day,
+          currency, amount)
+        VALUES ('b', 'sale', 1, false, $1::uuid, $2, '2026-01-10', '2026-01-10', 'USD', 9.90)
+        """, [.text(StoredNights.runs[0]), .timestamp(StoredNights.asOf.microseconds)])
+      try post(1, [refunded], on: connection)
+      let before = try posted(connection)
+      #expect(before.count == 3)
+      try post(2, [refunded, try Self.paid("b", createdAt: asOf + .hours(12))], on: connection)
+      #expect(
+        try posted(connection) == before + [
+          "2026-11-21 sale b 1 -9.90 2026-01-10", "2026-11-21 sale b 2 9.90 2026-11-21",
         ])
     }
   }
