@@ -233,7 +233,7 @@ package struct Audit {
     var figures = NightFigures(pseudonyms: settings.pseudonyms)
     let (findings, first) = try reportFindings(collector, changes, &figures, rows.own, recording)
     try collector.nights.compare(
-      with: base, isKept: record != nil, isOfFew: plan.selection.isOfOrderOrUser, asOf: plan.asOf,
+      with: base, isKept: record != nil, plan.selection, asOf: plan.asOf,
       createdBefore: plan.period.start, lookbackStart: plan.rules.lookbackStart, in: dimensions, on: rows.own,
       figures: &figures, each: changes.meet
     ) { try changes.add($0) }
@@ -332,7 +332,9 @@ package struct Audit {
   ) throws -> NightJournal? {
     guard settings.hasJournal, !plan.selection.isNarrowing else { return nil }
     var isPosting = false
-    if let record { isPosting = try isNewestNight(record, on: own) }
+    if let record, try isNewestNight(record, on: own) {
+      isPosting = try JournalTable.isNewest(plan.period.until, until: plan.asOf, on: own)
+    }
     let journal = NightJournal(plan, settings, isPosting: isPosting, directory: collector.temporaryDirectory)
     try journal.prepare(collector.nights, supplement?.postings ?? [], on: own)
     return journal

@@ -29,10 +29,22 @@ package enum JournalTable {
     ).single().optionalText(0)
   }
 
+  /// True if no night up to an as-of is of a later day.
+  package static func isNewest(
+    _ day: String, until asOf: Instant, on connection: borrowing BlockingConnection
+  ) throws(PostgresError) -> Bool {
+    try connection.execute(
+      """
+      SELECT NOT EXISTS (SELECT FROM night_audit.runs
+        WHERE is_nightly AND complete IS NOT NULL AND as_of <= $1 AND period_until > $2::text::date)
+      """, [.timestamp(asOf.microseconds), .text(day)]
+    ).single().bool(0)
+  }
+
   /// The newest entry of each event of the kinds, in the order of events: of the subjects in `ids`, and of all that were
   /// posted for `day` or later.
   package static func newest(
-    of kinds: [JournalEvent.Kind], postedSince day: String? = nil, before asOf: Instant
+    of kinds: [JournalEvent.Kind], postedSince day: String? = nil, until asOf: Instant
   ) throws(PostgresError) -> String {
     let words = try kinds.map { kind throws(PostgresError) in try PostgresLiteral.text(kind.rawValue) }
     let since = try day.map { day throws(PostgresError) in try PostgresLiteral.text(day) }
@@ -40,20 +52,18 @@ package enum JournalTable {
       SELECT DISTINCT ON (subject, kind) \(selected) FROM (
         SELECT * FROM night_audit.journal_entries WHERE posted_for >= \(since ?? "NULL")::date
         UNION ALL SELECT * FROM night_audit.journal_entries WHERE subject IN (SELECT id FROM ids)) entries
-      WHERE kind IN (\(words.joined(separator: ", "))) AND as_of < \(asOf.sqlText)
+      WHERE kind IN (\(words.joined(separator: ", "))) AND as_of <= \(asOf.sqlText)
       ORDER BY subject, kind, version DESC, is_reversal DESC
       """
   }
 
-  /// The entries that are posted for a range of days. `isReplacing`: a night of this as-of replaces its earlier ones.
-  package static func posted(
-    for days: ClosedRange<String>, asOf: Instant, isReplacing: Bool
-  ) throws(PostgresError) -> String {
+  /// The entries that are posted for a range of days.
+  package static func posted(for days: ClosedRange<String>, until asOf: Instant) throws(PostgresError) -> String {
     """
     SELECT \(selected) FROM night_audit.journal_entries
     WHERE posted_for BETWEEN \(try PostgresLiteral.text(days.lowerBound))::date
         AND \(try PostgresLiteral.text(days.upperBound))::date
-      AND as_of \(isReplacing ? "<" : "<=") \(asOf.sqlText)
+      AND as_of <= \(asOf.sqlText)
     ORDER BY subject, kind, version, is_reversal
     """
   }
@@ -74,10 +84,10 @@ package enum JournalTable {
       isReversal: try row.bool(3), postedFor: try row.text(4))
   }
 
-  /// Appends the entries of a night. Entries of an earlier run of the same as-of give way.
+  /// Appends the entries of a night. Those of an earlier run of the same as-of stay: they may be in the ledger already.
   package static func append(
     _ record: RunRecord, on connection: borrowing BlockingConnection, next: () throws -> JournalEntry?
   ) throws {
-    try NightTable.replace("journal_entries", columns, of: record, on: connection, next: next)
+    try NightTable.append("journal_entries", columns, of: record, on: connection, next: next)
   }
 }

@@ -26,6 +26,14 @@ package enum NightTable {
       DELETE FROM night_audit.\(table)
       WHERE run_id IN (SELECT run_id FROM night_audit.runs WHERE as_of = $1) OR \(condition)
       """, [.timestamp(run.asOf.microseconds)])
+    try append(table, columns, of: run, on: connection, next: next)
+  }
+
+  /// Inserts rows of a run by COPY.
+  static func append<Row>(
+    _ table: String, _ columns: [TableColumn<Row>], of run: RunRecord, on connection: borrowing BlockingConnection,
+    next: () throws -> Row?
+  ) throws {
     // By a table without types of its own, because COPY takes no dates as text.
     let sent = columns.map(\.selection).joined(separator: ", ")
     try connection.executeScript(

@@ -19,7 +19,7 @@ final class NightJournal {
   private let directory: String
   private var record = RecordBytes()
   private var count: UInt64 = 0
-  /// Indicates that the run is a night that later nights follow, so that its entries are posted.
+  /// Indicates that the run is the night of the newest day, so that its entries are posted.
   let isPosting: Bool
   /// The first business day of the journal. Until then the ledger has its own entries. nil: the run posts nothing.
   private(set) var firstDay: String?
@@ -45,8 +45,7 @@ final class NightJournal {
       try add(settlement, on: day, firstDay: firstDay, connection)
     }
     var entries = try connection.copyOut(
-      try JournalTable.posted(
-        for: plan.period.since...plan.period.until, asOf: plan.asOf, isReplacing: isPosting))
+      try JournalTable.posted(for: plan.period.since...plan.period.until, until: plan.asOf))
     while try entries.advance() {
       if let entry = try JournalTable.entry(entries) { try put(entry, in: posted) }
     }
@@ -61,7 +60,7 @@ final class NightJournal {
     let since = dimensions.businessDay(of: plan.rules.lookbackStart - .days(3))
     var newest = try OrderedStream(
       connection.copyOut(
-        try JournalTable.newest(of: [.refund, .sale], postedSince: since, before: plan.asOf), ids: differing)
+        try JournalTable.newest(of: [.refund, .sale], postedSince: since, until: plan.asOf), ids: differing)
     ) { try JournalTable.entry($0) }
     try nights.forEachSale { orderId, now in
       var known: [JournalEvent.Kind: JournalEntry] = [:]
@@ -110,7 +109,7 @@ final class NightJournal {
     if settlement.isEmpty { return }
     var known: [JournalEvent: JournalEntry] = [:]
     var rows = try connection.copyOut(
-      try JournalTable.newest(of: [.commission, .payout, .tax], before: plan.asOf),
+      try JournalTable.newest(of: [.commission, .payout, .tax], until: plan.asOf),
       ids: settlement.map { $0.0.subject })
     while try rows.advance() {
       if let entry = try JournalTable.entry(rows) { known[entry.event] = entry }

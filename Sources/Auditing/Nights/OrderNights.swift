@@ -152,34 +152,47 @@ final class OrderNights {
   /// Compares with the last complete night, both sorted by order ID. `adjusted` receives changed orders from before
   /// `period`, and `figures` counts what changed.
   func compare(
-    with base: BaseNight?, isKept: Bool, isOfFew: Bool, asOf: Instant, createdBefore period: Instant,
+    with base: BaseNight?, isKept: Bool, _ selection: Selection, asOf: Instant, createdBefore period: Instant,
     lookbackStart: Instant, in dimensions: ReportDimensions, on connection: borrowing BlockingConnection,
     figures: inout NightFigures, each: (Identifier, DecidedOrder) throws -> Void, adjusted: (ChangeRow) throws -> Void
   ) throws {
     if base == nil, !isKept { return }
     var dimensions = dimensions
     var few: Set<Identifier> = []
+    let isOfFew = selection.isOfOrderOrUser
     if isOfFew {
       try tonight.restart()
       while let found = try tonight.next() { few.insert(Identifier(utf8: found.key)) }
     }
     try tonight.restart()
-    // Differences are against the last stored row; the base night may be an earlier one.
+    // What is stored differs from the last stored row; what is reported differs from the base night, which may be an
+    // earlier one.
     let instant = base?.asOf.sqlText ?? "'-infinity'::timestamptz"
+    func ofBase(_ column: String) -> String {
+      """
+      CASE WHEN o.as_of <= \(instant) THEN o.\(column) ELSE (
+        SELECT b.\(column) FROM night_audit.order_nights b
+        WHERE b.order_id = o.order_id AND b.as_of <= \(instant) ORDER BY b.as_of DESC LIMIT 1) END
+      """
+    }
     var before = try OrderedStream(
       connection.copyOut(
         """
         SELECT DISTINCT ON (o.order_id) \(Kept.columns.map { "o.\($0.selection)" }.joined(separator: ", ")),
-          CASE WHEN o.as_of <= \(instant) THEN o.disposition ELSE (
-            SELECT b.disposition FROM night_audit.order_nights b
-            WHERE b.order_id = o.order_id AND b.as_of <= \(instant) ORDER BY b.as_of DESC LIMIT 1) END
+          \(ofBase("disposition")), \(ofBase("currency")), \(ofBase("amount"))
         FROM night_audit.order_nights o
         WHERE o.as_of < \(asOf.sqlText) \(isOfFew ? "AND o.order_id IN (SELECT id FROM ids)" : "")
         ORDER BY o.order_id, o.as_of DESC
         """, ids: few)
-    ) { (base: try $0.optionalText(12), last: try Kept($0)) }
-    func isMissed(_ row: (base: String?, last: Kept)) -> Bool {
-      row.base != nil && row.last.amount != nil && row.last.createdAt >= lookbackStart
+    ) { (base: try $0.optionalText(12), amount: try $0.optionalMoney(13), last: try Kept($0)) }
+    func report(missing row: (base: String?, amount: Money?, last: Kept)) throws {
+      guard row.base != nil, row.last.amount != nil, row.last.createdAt >= lookbackStart else { return }
+      figures.add(missing: row.last.orderId)
+      guard let amount = row.amount, row.last.createdAt < period, !selection.isNarrowing else { return }
+      try adjusted(
+        ChangeRow(
+          adjusted: row.last.orderId, userId: row.last.userId, before: amount, after: nil,
+          createdAt: row.last.createdAt))
     }
     var last: Identifier?
     while let found = try tonight.next() {
@@ -188,8 +201,7 @@ final class OrderNights {
       if orderId == last { continue }
       last = orderId
       while let key = before.nextKey, key < BorrowedText(found.key) {
-        let missing = key.id
-        if let row = try before.next(), isMissed(row) { figures.add(missing: missing) }
+        if let row = try before.next() { try report(missing: row) }
       }
       let known = try before.isNext(BorrowedText(found.key)) ? try before.next() : nil
       var reader = RecordReader(found.content)
@@ -200,6 +212,10 @@ final class OrderNights {
       guard let known, let before = known.base.flatMap({ Disposition(rawValue: $0) }) else { continue }
       figures.add(orderId, from: (before, known.last.amount), to: (now.disposition, now.amount))
       guard now.createdAt < period else { continue }
+      if let stated = known.amount, let amount = now.amount, stated != amount {
+        try adjusted(
+          ChangeRow(adjusted: orderId, userId: now.userId, before: stated, after: amount, createdAt: now.createdAt))
+      }
       if before != now.disposition {
         try adjusted(
           ChangeRow(
@@ -208,10 +224,7 @@ final class OrderNights {
             because: now.dispositionReason.words))
       }
     }
-    while let key = before.nextKey {
-      let missing = key.id
-      if let row = try before.next(), isMissed(row) { figures.add(missing: missing) }
-    }
+    while let row = try before.next() { try report(missing: row) }
   }
 
   /// The orders that differ from the last stored rows, and those without one.

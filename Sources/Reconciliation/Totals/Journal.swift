@@ -114,10 +114,9 @@ public enum Journal {
     _ event: JournalEvent, newest: JournalEntry?, wanted: JournalPosting?, on day: String, firstDay: String
   ) -> [JournalEntry] {
     let current = newest.flatMap { $0.isReversal ? nil : $0 }
-    // An event of a day without a report waits for the next night.
-    let wanted = wanted.flatMap {
-      $0.amount.minorUnits == 0 || $0.day > day || $0.day < firstDay && newest == nil ? nil : $0
-    }
+    // An event of a later day waits for the night of that day.
+    if let wanted, wanted.day > day { return [] }
+    let wanted = wanted.flatMap { $0.amount.minorUnits == 0 || $0.day < firstDay && newest == nil ? nil : $0 }
     switch (current, wanted) {
     case (.none, .none): return []
     case (.some(let current), .some(let wanted)) where wanted.isPosted(as: current.posting): return []

@@ -68,6 +68,18 @@ package struct ChangeRow: Hashable, Sendable {
       before: before.rawValue, after: after.rawValue, because: because, occurredAt: createdAt)
   }
 
+  /// An order with another amount, or one that the shop no longer has.
+  package init(
+    adjusted orderId: Identifier, userId: Identifier?, before: Money, after: Money?, createdAt: Instant
+  ) {
+    self.init(
+      .adjusted, orderId: orderId, userId: userId, amount: after ?? before, currency: (after ?? before).currency,
+      before: before.decimalText, after: after?.decimalText,
+      because: after.map { "The shop now states \($0.text) instead of \(before.text)" }
+        ?? "The shop no longer has this order",
+      occurredAt: createdAt)
+  }
+
   /// A refund with another amount; `orderId` is nil for a payment without an order.
   package init(
     adjustedRefundOf transactionId: Identifier, orderId: Identifier?, userId: Identifier?, before: Money, after: Money,
@@ -125,8 +137,8 @@ extension ChangeRow: TableRow {
     meaning: "Differences from the last complete night, or from the last one before a longer period. "
       + "Empty on the first night.",
     sheetNote: """
-      Differences from the last complete night, with reasons: findings, people's decisions, orders with another outcome, \
-      refunds with another amount.
+      Differences from the last complete night, with reasons: findings, people's decisions, orders with another outcome \
+      or amount, refunds with another amount.
       """,
     primaryKey: ["change", "finding_id", "order_id"], keysMayFail: true,
     frozenColumns: 1, printedColumns: 13,
@@ -140,7 +152,7 @@ extension ChangeRow: TableRow {
     Column("finding_id", .digest, 34, "The finding's stable id; empty for an order or a refund.") {
       Cell($0.findingId)
     },
-    Column("kind", .spelt(), 24, "The kind of the finding; order: another outcome now; refund: another amount now.") {
+    Column("kind", .spelt(), 24, "The kind of the finding; order: another outcome or amount now; refund: another amount now.") {
       .text($0.kindText)
     },
     Column("severity", .severity, 10, "critical: now; major: this week; minor: data quality.") {
@@ -150,8 +162,8 @@ extension ChangeRow: TableRow {
     Column("user_id", .user, 21, "The shop's id of the user.") { Cell($0.userId) },
     Column("currency", .currency, 10, "ISO 4217 code.") { Cell($0.currency?.code) },
     Column("at_stake", .amount, 14, "Money at stake, or formerly at stake in a closed finding.") { Cell($0.atStake) },
-    Column("before", .spelt(), 22, "The status, outcome or refunded amount then.") { Cell($0.before) },
-    Column("after", .spelt(), 22, "The status, outcome or refunded amount now.") { Cell($0.after) },
+    Column("before", .spelt(), 22, "The status, outcome or amount then.") { Cell($0.before) },
+    Column("after", .spelt(), 22, "The status, outcome or amount now.") { Cell($0.after) },
     Column("because", .prose, 64, "The reason. Always present for closed and adjusted.") { Cell($0.because) },
     Column(
       "amount", .amount, 14,

@@ -56,8 +56,13 @@ extension RefundRow {
 }
 
 extension TransactionRecord {
-  /// The amount paid: Apple's price of a further payment of the order, else the order's amount where there is one.
-  func paid(_ order: Order?, isFurther: Bool) -> Money? { isFurther ? price ?? order?.amount : order?.amount ?? price }
+  /// The amount paid: Apple's price of a further payment of the order, else the order's amount where there is one, of as
+  /// many units as Apple states.
+  func paid(_ order: Order?, isFurther: Bool) -> Money? {
+    guard let order, !isFurther || price == nil else { return price }
+    guard let units = quantity, units > 0, units < order.quantity else { return order.amount }
+    return order.amount.share(Int64(units), of: Int64(order.quantity))
+  }
 }
 
 extension Revocation {
