@@ -10,7 +10,8 @@ struct Candidates {
   private(set) var affectedOrders: [Identifier] = []
   /// Claimants without an account token, or with another than the transaction's, with their users.
   private(set) var withOtherToken: [(orderId: Identifier, userId: Identifier)] = []
-  /// Whether an order that states it, or whose receipts contain it, has its account token.
+  /// Whether an order of its product, created within the window, states it or has a receipt of it, and has its account
+  /// token.
   private(set) var isWithToken = false
   /// True if the only claimant has a verified proof of this one purchase, was created within the window, and has no
   /// other account token. No order that merely states the subscription precedes it.
@@ -145,10 +146,9 @@ struct Candidates {
     userId = order.userId
     claimants = [order.orderId]
     if record.hasOtherToken(than: order.appAccountToken) { withOtherToken = [(order.orderId, order.userId)] }
-    isWithToken = withOtherToken.isEmpty
-    isProvenInWindow =
-      isWithToken && isContained && reference.referenceSource?.isProof ?? false
-      && record.isSold(near: order.createdAt, rules: rules)
+    isWithToken = record.isPaid(
+      with: order.appAccountToken, for: order.productId, near: order.createdAt, rules: rules)
+    isProvenInWindow = isWithToken && isContained && reference.referenceSource?.isProof ?? false
   }
 
   private init(
@@ -181,8 +181,14 @@ struct Candidates {
     let sorted = stakes.byOrder()
     userId = Self.firstUser(sorted, statingOrders) ?? senders.min()
     isWithToken =
-      sorted.contains { !$0.order.isBad && !record.hasOtherToken(than: $0.order.appAccountToken) }
-      || statingOrders.contains { !record.hasOtherToken(than: $0.appAccountToken) }
+      sorted.contains { stake in
+        let order = stake.order
+        return !order.isBad
+          && record.isPaid(with: order.appAccountToken, for: order.productId, near: order.createdAt, rules: rules)
+      }
+      || statingOrders.contains {
+        record.isPaid(with: $0.appAccountToken, for: $0.productId, near: $0.createdAt, rules: rules)
+      }
     let isAlone = sorted.count { !$0.order.isBad } + statingOrders.count == 1
     claimants.reserveCapacity(statingOrders.count)
     var further = statingOrders[...]
@@ -236,6 +242,24 @@ extension TransactionRecord {
     saleDate.map { ($0 - createdAt).magnitude <= rules.matchWindow } ?? false
   }
 
+  /// Whether the token, the product and the date of an order fit it.
+  fileprivate func isPaid(
+    with token: String?, for productId: Identifier, near createdAt: Instant, rules: Rules
+  ) -> Bool {
+    !hasOtherToken(than: token) && isPurchase(of: productId) && isSold(near: createdAt, rules: rules)
+  }
+
+  /// The dates on which money may have moved. A restore is a purchase of its own date if its original purchase was
+  /// refunded before, which is known only with all transactions of the purchase.
+  var possibleSaleDates: [Instant] {
+    guard restoresAnotherID, let own = purchaseDate, own != saleDate else { return [saleDate].compactMap(\.self) }
+    return [saleDate].compactMap(\.self) + [own]
+  }
+
+  func mayBeSold(near createdAt: Instant, rules: Rules) -> Bool {
+    possibleSaleDates.contains { ($0 - createdAt).magnitude <= rules.matchWindow }
+  }
+
   fileprivate func hasOtherToken(than own: String?) -> Bool {
     guard case .stated(.some(let token)) = self.appAccountToken else { return false }
     return own.map { AccountToken.isSame($0, token) != true } ?? true
@@ -254,7 +278,7 @@ extension Candidates.Stake {
     if names || (order.named != nil && order.named == record.originalTransactionId) { return true }
     // A proof of this one purchase links the order to it at any time.
     return record.isPurchase(of: order.productId)
-      && (isAboutSinglePurchase || record.saleDate == nil || record.isSold(near: order.createdAt, rules: rules))
+      && (isAboutSinglePurchase || record.saleDate == nil || record.mayBeSold(near: order.createdAt, rules: rules))
   }
 }
 

@@ -14,7 +14,7 @@ struct ContestedTransaction {
   var awaitsDetails = false
   /// True if another transaction belongs to the same purchase. Possible owners of either compete, and this one may have none.
   var sharesPurchase = false
-  /// True if an order that states it, or whose receipts contain it, has its account token.
+  /// As ``Candidates/isWithToken``.
   var isWithToken = false
   /// Orders that its account token links, and whose receipts contain purchases.
   var accountOrders: [Identifier] = []

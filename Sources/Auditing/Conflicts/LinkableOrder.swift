@@ -67,7 +67,6 @@ struct LinkableOrder {
 
   /// Whether the order is of the transaction's product, and near it in time.
   func isLinked(to transaction: TransactionRecord, rules: Rules) -> Bool {
-    guard let sold = transaction.saleDate, transaction.isPurchase(of: productId) else { return false }
-    return (sold - createdAt).magnitude <= rules.matchWindow
+    transaction.isPurchase(of: productId) && transaction.mayBeSold(near: createdAt, rules: rules)
   }
 }

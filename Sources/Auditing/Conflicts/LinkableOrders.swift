@@ -37,11 +37,11 @@ struct LinkableOrders {
     }
   }
 
-  /// Links orders to the transaction. If an order with its token refers to it, its token links no order whose receipts
-  /// contain purchases. Of a purchase with several IDs such orders are kept apart, until all of its IDs are known.
+  /// Links orders to the transaction. If an order that its token links refers to it, its token links no order whose
+  /// receipts contain purchases. Of a purchase with several IDs such orders are kept apart, until all of its IDs are known.
   func link(_ transaction: inout ContestedTransaction, by link: UnprovenLink, rules: Rules) {
     transaction.userId = transaction.userId ?? firstUser
-    guard let sold = transaction.record.saleDate else { return }
+    let dates = transaction.record.possibleSaleDates
     // The transaction ID of a bundle is one of the purchase's own, which links at any time.
     let isStated = transaction.record.bundleTransactionId.map { link == .subscription($0) } ?? false
     var (further, ofAccount): ([Identifier], [Identifier]) = ([], [])
@@ -52,15 +52,23 @@ struct LinkableOrders {
       case .token where transaction.isWithToken && first.hasPurchases: continue
       case .token, .subscription: break
       }
-      let start = isStated ? 0 : kind.orders.partitioningIndex { $0.createdAt >= sold - rules.matchWindow }
-      let end =
-        isStated ? kind.orders.count : kind.orders.partitioningIndex { $0.createdAt > sold + rules.matchWindow }
-      if case .token = link, first.hasPurchases, transaction.sharesPurchase {
-        ofAccount += kind.orders[start..<end].lazy.map(\.orderId)
-      } else if let timeline = kind.timeline, end - start >= Self.least, !transaction.sharesPurchase {
-        transaction.linked.append(TimelineRange(timeline: timeline, places: start..<end))
-      } else {
-        further += kind.orders[start..<end].lazy.map(\.orderId)
+      let ranges =
+        isStated
+        ? [0..<kind.orders.count]
+        : dates.map { sold in
+          let start = kind.orders.partitioningIndex { $0.createdAt >= sold - rules.matchWindow }
+          return start..<kind.orders.partitioningIndex { $0.createdAt > sold + rules.matchWindow }
+        }
+      for range in ranges {
+        if case .token = link, first.hasPurchases, transaction.sharesPurchase {
+          ofAccount += kind.orders[range].lazy.map(\.orderId)
+        } else if let timeline = kind.timeline, range.count >= Self.least, ranges.count == 1,
+          !transaction.sharesPurchase
+        {
+          transaction.linked.append(TimelineRange(timeline: timeline, places: range))
+        } else {
+          further += kind.orders[range].lazy.map(\.orderId)
+        }
       }
     }
     if !further.isEmpty { transaction.claimants = Set(transaction.claimants).union(further).sorted() }

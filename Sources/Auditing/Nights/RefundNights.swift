@@ -109,15 +109,16 @@ final class RefundNights {
     }
     func adjust(
       _ id: Identifier, of owner: (orderId: Identifier?, userId: Identifier?), _ refund: JournalSale.Refund?,
-      _ after: Money?
+      _ after: Money?, isListedAnew: Bool = false
     ) throws {
       guard let refund, refund.date < period, let after, after.currency == refund.amount.currency,
-        after != refund.amount
+        after != refund.amount || isListedAnew
       else { return }
       try adjusted(
         ChangeRow(
-          adjustedRefundOf: id, orderId: owner.orderId, userId: owner.userId, before: refund.amount, after: after,
-          refundedAt: refund.date))
+          adjustedRefundOf: id, orderId: owner.orderId, userId: owner.userId, before: refund.amount,
+          after: isListedAnew ? Money(minorUnits: 0, currency: after.currency) : after, refundedAt: refund.date,
+          replacement: isListedAnew ? after : nil))
     }
     try tonight.restart()
     var last: Identifier?
@@ -143,7 +144,9 @@ final class RefundNights {
       let row = try RefundRow(from: &reader)
       if known?.last != Kept(id, row, in: &dimensions) { try differing.add(key: found.key, content: found.content) }
       if let known, known.baseOrder == row.orderId {
-        try adjust(id, of: (row.orderId, row.userId), known.base, row.refunded)
+        // A refund of a later date is another refund, which the report of that date lists in full.
+        let isListedAnew = known.base.map { $0.date < row.refundedAt } ?? false
+        try adjust(id, of: (row.orderId, row.userId), known.base, row.refunded, isListedAnew: isListedAnew)
       }
     }
   }

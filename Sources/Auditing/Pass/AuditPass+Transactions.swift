@@ -186,7 +186,9 @@ struct OrderTransactionWriter: ~Copyable {
       return false
     }
     record.clear()
-    guard transaction.writeOrderTransaction(of: order, reference, to: &record) else { return false }
+    guard transaction.writeOrderTransaction(of: order, reference, matchWindow: rules.matchWindow, to: &record) else {
+      return false
+    }
     assert((try? Self.whole(row, references, rules)) == record.bytes, "it is no plain transaction")
     let purchase = transaction.purchaseKey
     if !sharedPurchases.isEmpty, sharedPurchases.contains(purchase.fingerprint) {

@@ -69,14 +69,20 @@ extension BorrowedTransaction {
   /// `Candidates` has to decide. Mutating, because a copy for the coder would cost more than the writing.
   mutating func writeOrderTransaction(
     of order: BorrowedTransactionReference.OrderSide, _ reference: BorrowedTransactionReference,
-    to record: inout RecordBytes
+    matchWindow: Span, to record: inout RecordBytes
   ) -> Bool {
     // Orders of other periods matter for a subscription.
     if expiresDate != nil { return false }
     let source = reference.referenceSource.flatMap { $0.environment == environment ? $0 : nil }
     // The same ID in another environment is another purchase.
     guard reference.isNamed || source != nil else { return false }
-    if case .stated(let token?) = appAccountToken, order.appAccountToken != token { return false }
+    if case .stated(let token?) = appAccountToken {
+      // Otherwise other orders with the token may be linked to it.
+      guard order.appAccountToken == token, productId == order.productId,
+        let sold = originalPurchaseDate ?? purchaseDate,
+        (sold - order.createdAt).magnitude <= matchWindow
+      else { return false }
+    }
     record.put(.transaction, of: OrderTransaction.kinds)
     code(with: &record)
     record.put(true)

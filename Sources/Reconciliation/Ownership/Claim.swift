@@ -73,7 +73,13 @@ public struct Claimant: Sendable {
 
   /// True if its claims may change: a receipt is unanswered, or the stated ID is not known yet.
   func mayChange(rules: Rules) -> Bool {
-    isOpen || order.transactionId != nil && !isStatedIDUnknown && named(rules: rules) == nil
+    isOpen
+      || order.transactionId != nil && !isStatedIDUnknown && mayBeLookedUp(rules) && named(rules: rules) == nil
+  }
+
+  /// False if no channel of the app can look its ID up, and the question has been open for `audit.stuckAfter`.
+  private func mayBeLookedUp(_ rules: borrowing Rules) -> Bool {
+    rules.appsWithLookup.contains(rules.bundleId(of: order)) || rules.asOf - order.createdAt <= rules.stuckAfter
   }
 
   /// The transaction that the stated ID claims; nil: unknown, or rejected proofs alone.
@@ -133,10 +139,11 @@ public struct Claimant: Sendable {
     return isOutdatedRestore(transaction, rules: rules) ? .refused(.restored) : .eligible
   }
 
-  /// True if it restores a purchase that is older than the restore and the order by more than the window.
+  /// True if the restored purchase is older than the restore by more than the window, and as far from the order.
   public func isOutdatedRestore(_ transaction: TransactionRecord, rules: Rules) -> Bool {
     guard transaction.isRestore, let date = transaction.originalPurchaseDate else { return false }
-    return min(order.createdAt, transaction.purchaseDate ?? order.createdAt) - date > rules.matchWindow
+    let restored = transaction.purchaseDate ?? order.createdAt
+    return restored - date > rules.matchWindow && (order.createdAt - date).magnitude > rules.matchWindow
   }
 
   public func explanationOfUnstatedClaim(_ transaction: TransactionRecord, rules: Rules) -> String {

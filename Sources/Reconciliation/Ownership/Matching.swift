@@ -16,8 +16,13 @@ public struct Matching {
   var waiting: Set<Int> = []
   /// By index in `claimants`, the preferred link first.
   var links: [[Link]]
-  /// Purchases that can be charged to an order inside the window, and true if one of these orders has the account token.
-  private var chargeable: [PurchaseKey: Bool] = [:]
+  /// The orders inside the window that a purchase can be charged to.
+  private struct Chargeable {
+    var hasToken = false
+    var people: Set<Identifier> = []
+  }
+
+  private var chargeable: [PurchaseKey: Chargeable] = [:]
   /// By index in `claimants`, the matched purchase.
   var matched: [Link?]
   var crowd: InterchangeableOrders?
@@ -75,16 +80,21 @@ public struct Matching {
         let sale = link.transaction.purchaseKey
         claimed.insert(link.transaction.key)
         guard link.rank.isInWindow, link.isFurtherCharge else { continue }
-        chargeable[sale] = chargeable[sale] ?? false || link.rank.token == .same
+        var orders = chargeable[sale] ?? Chargeable()
+        orders.hasToken = orders.hasToken || link.rank.token == .same
+        orders.people.insert(rules.people.person(claimant.order.userId))
+        chargeable[sale] = orders
       }
     }
   }
 
-  /// True unless the order was created outside the window and an order inside it, which ranks above, can be charged.
+  /// True unless the order was created outside the window and an order of another person inside it, which ranks above,
+  /// can be charged.
   func isAdmitted(_ link: Link) -> Bool {
     if link.rank.isInWindow { return true }
-    guard let hasToken = chargeable[link.transaction.purchaseKey] else { return true }
-    return !hasToken && link.rank.token == .same
+    guard let orders = chargeable[link.transaction.purchaseKey] else { return true }
+    return !orders.hasToken && link.rank.token == .same
+      || orders.people == [rules.people.person(claimants[link.index].order.userId)]
   }
 
   // MARK: - The stable matching

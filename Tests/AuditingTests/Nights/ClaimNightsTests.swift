@@ -163,6 +163,62 @@ import Testing
     #expect(accusing.isEmpty, "\(accusing)")
   }
 
+  @Test("An account token links orders whose receipts are about other purchases")
+  func crossedReceipts() async throws {
+    let tokens = ["5a", "5b", "5c"].map { $0 + "1f0c5e-0d7b-4c5e-9d8a-1f2e3d4c5b6a" }
+    var rows = ShopRows()
+    // The client attached each receipt to the other order.
+    rows.transaction("X1", token: tokens[0])
+    rows.transaction("X2", product: "gold", token: tokens[0])
+    rows.order("gems", by: "ann", containing: ["X2"], kind: "signed", token: tokens[0])
+    rows.order("gold", by: "ann", product: "gold", containing: ["X1"], kind: "signed", token: tokens[0])
+    // A later order of another product has a receipt that lists the purchase of the first.
+    rows.transaction("Y1", product: "sword", hours: -20 * 24, token: tokens[1])
+    rows.transaction("Y2", token: tokens[1])
+    rows.order("listing-old", by: "bob", containing: ["Y1"], token: tokens[1])
+    rows.order("listing-all", by: "bob", product: "gold", hours: 24, containing: ["Y1", "Y2"], token: tokens[1])
+    // The one order that refers to the purchase is outside its window.
+    rows.transaction("Z1", token: tokens[2])
+    rows.order("late", by: "cid", names: "Z1", hours: -200, isKnown: true, isServed: false, token: tokens[2])
+    rows.order("near", by: "cid", containing: ["Y1"], token: tokens[2])
+    let night = try await rows.audited()
+    #expect(night.payments["gems"] == "paid X1" && night.payments["gold"] == "paid X2")
+    #expect(night.payments["listing-old"] == "paid Y2" && night.payments["near"] == "paid Z1", "\(night.payments)")
+  }
+
+  @Test("A purchase after a full refund has its own date, also where its original transaction is a restore's")
+  func repurchases() async throws {
+    let token = "4a1f0c5e-0d7b-4c5e-9d8a-1f2e3d4c5b6a"
+    var rows = ShopRows()
+    for (name, token) in [("A", token), ("B", nil)] as [(String, String?)] {
+      rows.transaction("\(name)1", product: "sword", hours: -240, isRevoked: true, token: token)
+      rows.transaction("\(name)2", of: "\(name)1", product: "sword", hours: 30, firstHours: -240, token: token)
+    }
+    rows.order("token", by: "ann", product: "sword", hours: 30, token: token)
+    rows.order("listed", by: "bob", product: "sword", hours: 30, containing: ["B1", "B2"])
+    rows.order("beside", by: "bob", product: "coins", hours: 31, containing: ["B1", "B2"])
+    let night = try await rows.audited()
+    #expect(night.payments["token"] == "paid A2" && night.payments["listed"] == "paid B2", "\(night.payments)")
+    #expect(!night.findings.contains { $0.hasPrefix("orphan_payment") }, "\(night.findings)")
+  }
+
+  @Test("A purchase is no second charge of an order if another order of the person proves it")
+  func secondPurchases() async throws {
+    var rows = ShopRows()
+    for (user, other) in [("ann", "ann"), ("bob", "cid")] {
+      rows.transaction("\(user)-1")
+      rows.transaction("\(user)-2", hours: 24)
+      rows.order("\(user)-first", by: user, names: "\(user)-1", containing: ["\(user)-1", "\(user)-2"])
+      rows.order(
+        "\(user)-second", by: other, names: "\(user)-2", hours: -90, containing: ["\(user)-2"], kind: "signed")
+    }
+    let night = try await rows.audited()
+    #expect(night.payments["ann-first"] == "paid ann-1" && night.payments["ann-second"] == "paid ann-2")
+    // Outside the window, a proof of another person takes nothing from an order inside it.
+    #expect(night.payments["bob-second"] == "unpaid duplicate bob-2")
+    #expect(night.findings.filter { $0.hasPrefix("charged_twice") } == ["charged_twice on bob-first"])
+  }
+
   @Test("An order with an unknown ID owns the purchase in its receipt, despite a worse claimant that states it")
   func unknownID() async throws {
     var rows = ShopRows()

@@ -320,6 +320,18 @@ import Testing
     return adjusted
   }
 
+  /// Apple states one refund of a transaction: with its share so far, and its newest date.
+  @Test func aRefundThatGrewIsCountedOnce() async throws {
+    try await StoredNights.with { connection in
+      #expect(try keep(0, refunds: [Self.refund("T1", 50_000)], on: connection) == [])
+      var grown = try Self.refund("T1", 100_000)
+      grown.refundedAt = StoredNights.asOf + .hours(1)
+      let adjusted = try keep(1, refunds: [grown], on: connection)
+      #expect(try adjusted.map(\.amount) == [grown.refunded?.share(milliPercent: 50_000)])
+      #expect(adjusted.map(\.after) == ["0.00"] && adjusted.first?.because?.contains("replaces") == true)
+    }
+  }
+
   private func listedRefunds(_ connection: borrowing BlockingConnection) throws -> [String] {
     try connection.texts(
       """

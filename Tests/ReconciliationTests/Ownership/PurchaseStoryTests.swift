@@ -285,9 +285,11 @@ import Testing
     #expect(Set(lapsed.compactMap(\.userId)) == ["ann", "bob"])
   }
 
-  @Test("A restore is outdated if restore and order are both later than the original purchase by more than the window")
+  @Test("A restore is outdated if it is later than the original purchase by more than the window, and no order is near")
   func outdatedRestores() {
-    for (restored, ordered, isOwned) in [(1, 10, true), (40, 0, true), (40, 40, false)] as [(Int64, Int64, Bool)] {
+    for (restored, ordered, isOwned) in [
+      (1, 10, true), (40, 0, true), (40, 40, false), (40, -20, false),
+    ] as [(Int64, Int64, Bool)] {
       var scene = ShopFixture()
       let time = scene.time - .days(50)
       scene.time = time

@@ -81,18 +81,20 @@ package struct ChangeRow: Hashable, Sendable {
   }
 
   /// A refund with another amount; `orderId` is nil for a payment without an order.
+  /// - Parameter replacement: the refund of a later date that is listed in its place.
   package init(
     adjustedRefundOf transactionId: Identifier, orderId: Identifier?, userId: Identifier?, before: Money, after: Money,
-    refundedAt: Instant
+    refundedAt: Instant, replacement: Money? = nil
   ) {
+    let because =
+      replacement.map { "Apple has refunded \($0.text) later, which replaces the refund of \(before.text)" }
+      ?? (after.minorUnits == 0
+        ? "Apple has withdrawn the refund of \(before.text)" : "Apple has refunded \(after.text) instead of \(before.text)")
     self.init(
       .adjusted, orderId: orderId, userId: userId,
       amount: Money(minorUnits: before.minorUnits - after.minorUnits, currency: before.currency),
       currency: before.currency, before: before.decimalText, after: after.decimalText,
-      because: after.minorUnits == 0
-        ? "Apple has withdrawn the refund of \(before.text) of transaction \(transactionId)"
-        : "Apple has refunded \(after.text) instead of \(before.text) of transaction \(transactionId)",
-      occurredAt: refundedAt)
+      because: "\(because) of transaction \(transactionId)", occurredAt: refundedAt)
     isRefund = true
   }
 
