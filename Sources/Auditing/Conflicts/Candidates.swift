@@ -252,7 +252,7 @@ extension TransactionRecord {
   /// The dates on which money may have moved. A restore is a purchase of its own date if its original purchase was
   /// refunded before, which is known only with all transactions of the purchase.
   var possibleSaleDates: [Instant] {
-    guard restoresAnotherID, let own = purchaseDate, own != saleDate else { return [saleDate].compactMap(\.self) }
+    guard restoresAnotherID, let own = self.purchaseDate, own != saleDate else { return [saleDate].compactMap(\.self) }
     return [saleDate].compactMap(\.self) + [own]
   }
 

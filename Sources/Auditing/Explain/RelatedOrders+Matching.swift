@@ -97,8 +97,10 @@ extension RelatedOrders {
   func reasoning(
     about record: TransactionRecord, _ matching: Matching, ownedBy owner: Identifier?, _ rules: Rules
   ) -> ClaimReasoning {
-    let ids = Set((references[record.transactionId] ?? []).compactMap { $0.order?.orderId })
-      .union(matching.claimants[record.key] ?? [])
+    // Another ID of the purchase may be the one that a competitor refers to, or that the owner has.
+    let keys = record.keys
+    let ids = Set(keys.flatMap { references[$0.transactionId] ?? [] }.compactMap { $0.order?.orderId })
+      .union(keys.flatMap { matching.claimants[$0] ?? [] })
     let claimants = ids.compactMap { id -> Claimant? in
       guard let group = groups[id], case .valid(let order) = group.row else { return nil }
       let byToken = matching.claimants.lazy.filter { $0.value.contains(id) }.map(\.key.transactionId)
@@ -109,7 +111,8 @@ extension RelatedOrders {
       facts.hasGoods = ordersWithGoods.contains(id)
       return facts.claimant(rules)
     }
-    let owner = owner ?? matching.owners[record.key] ?? soleOwner(of: record, matching, claimants, rules)
+    let owner =
+      owner ?? keys.lazy.compactMap { matching.owners[$0] }.first ?? soleOwner(of: record, matching, claimants, rules)
     return ClaimReasoning(of: record, among: claimants, owner: owner, rules: rules)
   }
 

@@ -111,14 +111,17 @@ extension FeedCoverage {
 extension UnusualShare {
   /// `Unusual: “Charged twice” is on 14 of 100 orders (14.0 %), in the 28 nights before on 0.9 %.`
   package var words: String {
-    let now = "\(grouped(count)) of \(grouped(orders)) orders (\(Self.percent(count, of: orders)))"
+    let share = "\(grouped(orders)) orders (\(Self.percent(count, of: orders)))"
     let before = Self.percent(countBefore, of: ordersBefore)
+    // Refunds, and payments and deliveries without an order, are not of the period's orders.
+    let against = """
+      \(grouped(count)) times against \(orders == 0 ? "no orders" : share), in the \(nights) nights before against \(before)
+      """
     return switch subject {
-    case .kind(let kind) where kind.isOfOrphan:
-      "Unusual: “\(kind.title)” occurs \(grouped(count)) times against \(grouped(orders)) orders "
-        + "(\(Self.percent(count, of: orders))), in the \(nights) nights before against \(before)."
-    case .kind(let kind): "Unusual: “\(kind.title)” is on \(now), in the \(nights) nights before on \(before)."
-    case .refunds: "Unusual: refunds are on \(now), in the \(nights) nights before on \(before)."
+    case .kind(let kind) where kind.isOfOrphan: "Unusual: “\(kind.title)” occurs \(against)."
+    case .kind(let kind):
+      "Unusual: “\(kind.title)” is on \(grouped(count)) of \(share), in the \(nights) nights before on \(before)."
+    case .refunds: "Unusual: refunds occur \(against)."
     }
   }
 

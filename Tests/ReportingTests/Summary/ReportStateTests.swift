@@ -56,7 +56,7 @@ import Testing
     let words = [
       "Unusual: “Charged twice” is on 14 of 100 orders (14.0 %), in the 28 nights before on 0.9 %.",
       "Unusual: “Payment without order” occurs 14 times against 100 orders (14.0 %), in the 28 nights before against 0.9 %.",
-      "Unusual: refunds are on 14 of 100 orders (14.0 %), in the 28 nights before on 0.9 %.",
+      "Unusual: refunds occur 14 times against 100 orders (14.0 %), in the 28 nights before against 0.9 %.",
     ]
     #expect(report.document.unusual == words)
     report.options.formats = [.xlsx]
