@@ -19,7 +19,10 @@ extension Failure {
       self = refusal == .access || refusal == .readOnly ? refusal : .lostSession
     case .connectionLost: self = .lostSession
     case .misconfigured: self = .access
-    case .server: self.init(sqlState: error.sqlState)
+    case .server:
+      self.init(sqlState: error.sqlState)
+      // Only a view of the shop can fail on a value while rows are read.
+      if self == .value, error.isOfReader { self = .unreadable }
     case .cancelled: self = .cancelled
     case .unexpectedData: self = .unreadable
     case .usage: self = .defect

@@ -26,6 +26,14 @@ import Testing
     #expect(Failure(error).remedy == remedy && error.exitStatus == status && Run.ExitStatus(for: error) == status)
   }
 
+  @Test(arguments: ["21000", "22012"]) func aValueThatFailsInAViewOfTheShopIsAConfigurationError(_ sqlState: String) {
+    var error = Self.refusal(sqlState)
+    #expect(error.exitStatus == .internalError && !error.description.contains("night-audit doctor"))
+    error.isOfReader = true
+    #expect(Failure(error) == .unreadable && error.exitStatus == .configuration)
+    #expect(error.description.contains("night-audit doctor names the view"))
+  }
+
   @Test(
     arguments: [
       (.connectionFailed, nil, .reopen, .databaseUnreachable),

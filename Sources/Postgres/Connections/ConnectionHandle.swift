@@ -243,9 +243,11 @@ final class ConnectionHandle {
 
   private func error(_ result: borrowing ServerResult, _ sql: String) -> PostgresError {
     let isServerError = unsafe errorField(result.pointer, NA_DIAG_SQLSTATE) != nil
-    return PostgresError(
+    var error = PostgresError(
       result, isConnectionLost: isServerError ? isBad : isFoundLost(), wasInterrupted: interruption.isCancelled,
       statement: sql)
+    error.isOfReader = profile.isReader
+    return error
   }
 
   // libpq reports a failed send before it marks the connection as lost; a read makes it detect the loss.

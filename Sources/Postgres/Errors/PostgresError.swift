@@ -28,6 +28,8 @@ public struct PostgresError: Error, Hashable, Sendable {
   public var statement: String?
   /// The configuration key of the database.
   public var place: String?
+  /// True for a statement of a connection that only reads (`SessionProfile.isReader`).
+  public var isOfReader = false
 
   public init(_ kind: Kind, _ message: String, column: String? = nil, statement: String? = nil) {
     (self.kind, self.message, self.column) = (kind, message, column)
@@ -56,7 +58,6 @@ extension PostgresError: CustomStringConvertible {
     if let place { text += " (\(place))" }
     if let sqlState { text += " \(sqlState)" }
     text += ": \(message)"
-    if let advice { text += "; \(advice)" }
     let place = [
       table.map { "table " + (schema.map { "\($0)." } ?? "") + $0 }, column.map { "column \($0)" },
       constraint.map { "constraint \($0)" },
@@ -66,6 +67,8 @@ extension PostgresError: CustomStringConvertible {
       text += " in: \(statement.prefix(PostgresError.longestStatement))"
       if statement.count > PostgresError.longestStatement { text += "…" }
     }
+    // Last, because words after a statement read as part of it.
+    if let advice { text += "; \(advice)" }
     return text
   }
 }

@@ -58,6 +58,9 @@ extension PostgresError {
     case SQLState.diskFull: "the server's disk is full"
     case SQLState.outOfMemory: "the server has no memory left"
     case SQLState.temporaryFileLimit: "a limit of the server's is reached; see temp_file_limit"
+    // Cardinality violations and data exceptions.
+    case let state? where isOfReader && (state.hasPrefix("21") || state.hasPrefix("22")):
+      "a view that is read fails on one of its rows; night-audit doctor names the view"
     default: nil
     }
   }

@@ -46,7 +46,7 @@ public enum Failure: Hashable, CaseIterable, Sendable {
   // Failures of the database, by class of SQLSTATE (PostgreSQL, appendix A).
   /// A value that no column takes: 21, 22, 23, 54.
   case value
-  /// A column with an undeclared NULL, type or value.
+  /// A column with an undeclared NULL, type or value, or a view that fails on a row.
   case unreadable
   /// Another transaction was in the way: 40001, 40P01, 55P03; or the statement was cancelled: 57014.
   case conflict

@@ -50,6 +50,13 @@ import Testing
     #expect(error.sqlState == "23502" && error.column == "required", "\(error)")
   }
 
+  @Test("the advice follows the statement") func advice() {
+    var error = PostgresError(.server, "permission denied for view orders", statement: "SELECT 1")
+    error.sqlState = SQLState.insufficientPrivilege
+    let words = "Postgres error 42501: permission denied for view orders in: SELECT 1; the role lacks a right"
+    #expect("\(error)".hasPrefix(words), "\(error)")
+  }
+
   @Test("constants in the text of a statement are masked") func masking() async throws {
     let error = try await postgresError {
       try await onConnection { connection in
