@@ -128,14 +128,15 @@ package struct SalesExamination {
       if !present.isReadable {
         defects.append(SalesDefect(subject: subject, problem: "may not be read; run: \(grant)"))
       } else if !column.kind.accepts(typeName: present.typeName, isEnum: present.isEnum) {
-        let cast = column.kind.cast(column.name, from: present.typeName)
+        var remedy = "no cast gives that, so select other values as \(column.name) in the view"
+        if let cast = column.kind.cast(column.name, from: present.typeName) {
+          remedy = "cast it in the view: \(cast) AS \(column.name)"
+          remedy += column.kind.choice(column.name, from: present.typeName)
+        }
         defects.append(
           SalesDefect(
             subject: subject,
-            problem: """
-              is of type \(present.shown), but must be \(column.kind.expectation); cast it in the view: \
-              \(cast) AS \(column.name)\(cast.contains("<zone>") ? Self.zone : "")
-              """))
+            problem: "is of type \(present.shown), but must be \(column.kind.expectation); \(remedy)"))
       }
     }
     if defects.isEmpty, let refusal = try refusal(relation, connection, role: role(connection)) {
@@ -143,10 +144,6 @@ package struct SalesExamination {
     }
     return defects
   }
-
-  // Only the shop knows the zone, and a wrong guess would move the end of every day.
-  private static let zone =
-    "; for <zone> write the zone that the column's times are in, such as Europe/Berlin or UTC: ask the team that writes them"
 
   /// Selects no rows, to detect missing rights of a view's owner and row-level security.
   private func refusal(

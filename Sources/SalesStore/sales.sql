@@ -1,6 +1,4 @@
--- The sales schema in its plain form, for a new shop and for rehearsals. {schema} is database.salesSchema.
-CREATE SCHEMA IF NOT EXISTS {schema};
-
+-- The sales schema in its plain form, for a new shop and for rehearsals. {schema} is database.salesSchema, which exists.
 CREATE TABLE IF NOT EXISTS {schema}.orders (
   order_id          text COLLATE "C" PRIMARY KEY,
   user_id           text COLLATE "C" NOT NULL,

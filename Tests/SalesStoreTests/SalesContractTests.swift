@@ -1,9 +1,10 @@
 import Postgres
 import Run
-import SalesStore
 import Settings
 import TestSupport
 import Testing
+
+@testable import SalesStore
 
 @Suite(.serialized, .timeLimit(.minutes(10)))
 struct SalesContractTests {
@@ -53,6 +54,10 @@ struct SalesContractTests {
       ("orders", "created_at", "timestamp", "timestamp without time zone", "created_at AT TIME ZONE '<zone>'"),
       ("orders", "created_at", "date", "date", "created_at::timestamp AT TIME ZONE '<zone>'"),
       ("orders", "created_at", "bigint", "bigint", "to_timestamp(created_at) AS created_at"),
+      ("orders", "created_at", "smallint", "smallint", "to_timestamp(created_at) AS created_at"),
+      ("orders", "created_at", "numeric", "numeric", "to_timestamp(created_at) AS created_at"),
+      ("orders", "created_at", "float8", "double precision", "to_timestamp(created_at) AS created_at"),
+      ("orders", "created_at", "text", "text", "created_at::timestamp AT TIME ZONE '<zone>'"),
       ("orders", "quantity", "numeric", "numeric", "quantity::integer AS quantity"),
       ("orders", "user_id", "bigint", "bigint", "user_id::text AS user_id"),
       ("orders", "status", "bytea", "bytea", "status::text AS status"),
@@ -68,7 +73,45 @@ struct SalesContractTests {
     let zone =
       " AS created_at; for <zone> write the zone that the column's times are in, such as Europe/Berlin or UTC: "
       + "ask the team that writes them"
+      + (type == "text" ? "; if each text ends with Z or an offset, write created_at::timestamptz" : "")
     #expect(defect.hasSuffix(cast.contains("<zone>") ? cast + zone : cast))
+  }
+
+  @Test("every cast that a defect names is one that the server has")
+  func casts() async throws {
+    let shop = try await Self.shop.value
+    let types = [
+      "name", "bytea", "json", "jsonb", "xml", "text[]", "boolean", "inet", "oid", "interval", "time", "money", "date",
+      "timestamp", "text", "varchar(9)", "char(5)", "int2", "int4", "int8", "numeric", "float4", "float8", "bit(4)",
+    ]
+    var refused: [String] = []
+    for type in types {
+      let typeName = try await shop.connected {
+        try $0.execute("SELECT typname::text FROM pg_type WHERE oid = '\(type)'::regtype").single().text(0)
+      }
+      for kind in SalesContract.Kind.allCases where !kind.accepts(typeName: typeName, isEnum: false) {
+        guard let cast = kind.cast("x", from: typeName) else { continue }
+        let sql = "SELECT \(cast.replacing("<zone>", with: "Europe/Berlin")) FROM (SELECT NULL::\(type) AS x) t"
+        do { try await shop.connected { _ = try $0.execute(sql) } } catch { refused.append("\(type): \(cast)") }
+      }
+    }
+    #expect(refused == [])
+  }
+
+  @Test("a column without a cast asks for other values")
+  func noCast() async throws {
+    let found = try await defects("ALTER TABLE sales.orders DROP created_at, ADD created_at interval")
+    #expect(found.first?.hasSuffix("; no cast gives that, so select other values as created_at in the view") == true)
+  }
+
+  @Test("a view that fails on a row is an error of the configuration")
+  func failingView() async throws {
+    let shop = try await Self.shop.value
+    try await shop.makePlain("SELECT 1")
+    let error = await #expect(throws: PostgresError.self) {
+      try await shop.reading { _ = try $0.execute("SELECT 1 / 0") }
+    }
+    #expect(error?.sqlState == "22012" && error?.exitStatus == .configuration)
   }
 
   @Test(
@@ -112,6 +155,23 @@ struct SalesContractTests {
     var settings = shop.settings
     settings.salesSchema = #"Shop's "data""#
     try await shop.reading(settings) { _ in }
+  }
+
+  @Test("the plain tables are created in an existing schema without the right to create schemas")
+  func existingSchema() async throws {
+    let shop = try await TestShop.make(
+      isPlain: false,
+      """
+      DO $$ BEGIN CREATE ROLE tables_only LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$;
+      CREATE SCHEMA sales; GRANT ALL ON SCHEMA sales TO tables_only
+      """)
+    let conninfo = shop.conninfo + " user=tables_only"
+    for _ in 0..<2 {
+      try await withBlockingThread { scope in
+        try SalesSchema.create("sales", try scope.connect(conninfo, applicationName: "tests"))
+      }
+    }
+    try await shop.reading { _ in }
   }
 
   @Test("an unreachable store is reported with its setting key")

@@ -23,18 +23,37 @@ package enum SalesContract {
       return typeName.map(typeNames.contains) ?? false
     }
 
-    func cast(_ column: String, from typeName: String?) -> String {
+    /// The expression for a column of the base type `typeName`; nil if Postgres has no cast, or none that is right.
+    func cast(_ column: String, from typeName: String?) -> String? {
       switch (self, typeName) {
+      case (.text, _): "\(column)::text"
       // No currency has more than four digits, and trailing zeros do not count as digits.
       case (.numeric, "float4"), (.numeric, "float8"): "round(\(column)::numeric, 4)"
+      case (.numeric, "text"), (.numeric, "varchar"), (.numeric, "bpchar"): "nullif(\(column), '')::numeric"
+      case (.numeric, "money"): "\(column)::numeric"
+      case (.integer, "numeric"), (.integer, "float4"), (.integer, "float8"), (.integer, "text"), (.integer, "varchar"),
+        (.integer, "bpchar"):
+        "\(column)::integer"
       // These types have no time zone, and the server would use its own.
-      case (.timestamptz, "date"): "\(column)::timestamp AT TIME ZONE '<zone>'"
+      case (.timestamptz, "date"), (.timestamptz, "text"), (.timestamptz, "varchar"), (.timestamptz, "bpchar"):
+        "\(column)::timestamp AT TIME ZONE '<zone>'"
       case (.timestamptz, "timestamp"): "\(column) AT TIME ZONE '<zone>'"
-      case (.timestamptz, "int4"), (.timestamptz, "int8"): "to_timestamp(\(column))"
-      case (.numeric, "text"), (.numeric, "varchar"): "nullif(\(column), '')::numeric"
-      case (.integer, "numeric"), (.integer, "text"), (.integer, "varchar"): "\(column)::integer"
-      case (.text, _), (.integer, _), (.numeric, _), (.timestamptz, _): "\(column)::\(rawValue)"
+      case (.timestamptz, "int2"), (.timestamptz, "int4"), (.timestamptz, "int8"), (.timestamptz, "numeric"),
+        (.timestamptz, "float4"), (.timestamptz, "float8"):
+        "to_timestamp(\(column))"
+      case (.integer, _), (.numeric, _), (.timestamptz, _): nil
       }
+    }
+
+    /// What the reader of `cast` has to decide, because only the shop knows it; empty if there is nothing.
+    func choice(_ column: String, from typeName: String?) -> String {
+      guard cast(column, from: typeName)?.contains("<zone>") == true else { return "" }
+      // A wrong guess would move the end of every day.
+      let zone =
+        "; for <zone> write the zone that the column's times are in, such as Europe/Berlin or UTC: ask the team that "
+        + "writes them"
+      return ["date", "timestamp"].contains(typeName)
+        ? zone : zone + "; if each text ends with Z or an offset, write \(column)::timestamptz"
     }
 
     var expectation: String {
