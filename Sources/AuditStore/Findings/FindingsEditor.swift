@@ -19,6 +19,18 @@ package struct FindingsEditor: Sendable {
     case all(FindingsFilter)
   }
 
+  /// SQL: another change than that of event `e` decided about the same matter of its finding since, and is not undone.
+  /// An acceptance is a status with its limit, so the two are one matter.
+  private static let isSuperseded = """
+    EXISTS (SELECT FROM night_audit.finding_events n
+      WHERE n.finding_id = e.finding_id AND n.event_id > e.event_id AND n.undoes IS NULL
+        AND n.change_id IS DISTINCT FROM e.change_id
+        AND (n.event IN (e.event, 'opened') OR e.event IN ('status', 'acceptance')
+          AND n.event IN ('status', 'acceptance', 'reopened', 'returned'))
+        AND NOT EXISTS (SELECT FROM night_audit.finding_events u
+          WHERE u.finding_id = n.finding_id AND u.event = n.event AND u.undoes = n.change_id))
+    """
+
   /// Undoes a change (nil: the last one) and its sign-off, except for columns changed since. Throws `FindingsError`.
   package func undo(
     _ changeId: String?, by actor: String, isDryRun: Bool = false
@@ -27,12 +39,10 @@ package struct FindingsEditor: Sendable {
       let rows = try connection.execute(
         """
         WITH changes AS (
-          SELECT c.change_id, c.recorded_at FROM night_audit.finding_events c
-          WHERE c.change_id IS NOT NULL AND c.undoes IS NULL
-            AND CASE WHEN $1::text IS NULL THEN NOT EXISTS (SELECT 1 FROM night_audit.finding_events n
-                WHERE n.finding_id = c.finding_id AND n.event_id > c.event_id
-                  AND (n.event IN (c.event, 'opened') OR n.event IN ('reopened', 'returned') AND c.event = 'status'))
-              ELSE starts_with(c.change_id::text, $1::text) END
+          SELECT e.change_id, e.recorded_at FROM night_audit.finding_events e
+          WHERE e.change_id IS NOT NULL AND e.undoes IS NULL
+            AND CASE WHEN $1::text IS NULL THEN NOT \(Self.isSuperseded)
+              ELSE starts_with(e.change_id::text, $1::text) END
           UNION ALL
           SELECT s.change_id, s.recorded_at FROM night_audit.run_events s
           WHERE s.change_id IS NOT NULL AND starts_with(s.change_id::text, coalesce($1::text, '')))
@@ -48,9 +58,7 @@ package struct FindingsEditor: Sendable {
       let events = try connection.execute(
         """
         SELECT DISTINCT ON (e.finding_id, e.event) e.finding_id, e.event, e.before,
-          e.event_id = (SELECT max(n.event_id) FROM night_audit.finding_events n
-            WHERE n.finding_id = e.finding_id
-              AND (n.event IN (e.event, 'opened') OR n.event IN ('reopened', 'returned') AND e.event = 'status'))
+          NOT \(Self.isSuperseded)
         FROM night_audit.finding_events e WHERE e.change_id = $1::uuid ORDER BY e.finding_id, e.event, e.event_id DESC
         """, parameters)
       var changes: [FindingChange] = []
@@ -71,6 +79,7 @@ package struct FindingsEditor: Sendable {
         _ = try FindingChange.apply(changes, by: actor, at: now, changeId: undoing, undoing: change, on: connection)
       }
       outcome.changed = Set(outcome.changed).sorted()
+      outcome.unchanged = Set(outcome.unchanged).subtracting(outcome.changed).sorted()
       outcome.signedRuns = try StoredSignOff.undo(change, by: actor, isDryRun: isDryRun, on: connection)
       return (change, outcome)
     }
@@ -134,11 +143,13 @@ package struct FindingsEditor: Sendable {
     }
   }
 
-  /// Records decisions about all of the findings. If an ID is unknown, throws `FindingsError` and changes none.
+  /// Records decisions about all of the findings. If an ID is unknown, or an acceptance would end in the past, throws
+  /// `FindingsError` and changes none.
   package func change(
     _ choice: Choice, to decisions: [FindingDecision], by actor: String, isDryRun: Bool = false
   ) async throws -> Outcome {
     try await withDatabase(isDryRun ? .snapshot : .readWrite) { connection in
+      for decision in decisions { try requireLasting(decision, connection) }
       let ids: [String]
       switch choice {
       case .ids(let prefixes): ids = try FindingsEditor.resolve(prefixes, connection)
@@ -158,6 +169,15 @@ package struct FindingsEditor: Sendable {
         changed: changed.sorted(), unchanged: Set(ids).subtracting(changed).sorted(),
         changeId: isDryRun || changed.isEmpty ? nil : changeId)
     }
+  }
+
+  /// Throws `FindingsError` for an acceptance that ends before the newest audit, which no night would report.
+  private func requireLasting(_ decision: FindingDecision, _ connection: borrowing BlockingConnection) throws {
+    guard decision.column == .acceptance, let day = decision.value.flatMap({ Acceptance(text: $0) })?.until,
+      let newest = try connection.execute("SELECT max(as_of) FROM night_audit.findings_met").single().optionalInstant(0)
+    else { return }
+    let newestDay = Period.dayText(of: newest, in: settings.timeZone)
+    if day < newestDay { throw FindingsError.pastAcceptance(day, newest: newestDay) }
   }
 
   /// Runs one transaction. A writing one first waits for nights and other writers.
@@ -203,11 +223,13 @@ package enum FindingsError: RunEndingError, Equatable, CustomStringConvertible {
   case unknown([String])
   case ambiguous([String])
   case noChange(String?)
+  /// The last day of an acceptance is before that of the newest audit.
+  case pastAcceptance(String, newest: String)
 
   package var exitStatus: ExitStatus {
     switch self {
     case .unknown, .noChange: .nothingThere
-    case .ambiguous: .usage
+    case .ambiguous, .pastAcceptance: .usage
     }
   }
 
@@ -223,6 +245,9 @@ package enum FindingsError: RunEndingError, Equatable, CustomStringConvertible {
     case .noChange(let id):
       (id.map { "there is no change \($0) that could be taken back" }
         ?? "there is no change left to take back") + "; nothing was changed"
+    case .pastAcceptance(let day, let newest):
+      "--until \(day) is before \(newest), the day of the newest audit; nothing was changed. "
+        + "Give \(newest) or a later day"
     }
   }
 }

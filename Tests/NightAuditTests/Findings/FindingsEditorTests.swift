@@ -127,17 +127,66 @@ import Testing
     }
   }
 
-  /// Undo skips a change whose decisions are all undone.
-  @Test func undoRevertsTheLastRemainingChange() async throws {
+  @Test func repeatedUndoRevertsAllChangesFromTheLastToTheFirst() async throws {
     try await withFindings { _, editor in
       let first = try await editor.change(.ids([id(1), id(2)]), to: [.owner("bob")], by: "anna")
-      _ = try await editor.change(.ids([id(3), id(4)]), to: [.owner("carl")], by: "anna")
+      let second = try await editor.change(.ids([id(3), id(4)]), to: [.owner("carl")], by: "anna")
       for number in 3...4 { _ = try await editor.change(.ids([id(number)]), to: [.owner("dana")], by: "anna") }
       for number in [4, 3] { #expect(try await editor.undo(nil, by: "anna").outcome.changed == [id(number)]) }
-      let undone = try await editor.undo(nil, by: "anna")
-      #expect(undone.changeId == first.changeId && undone.outcome.changed == [id(1), id(2)])
+      for (change, numbers) in [(second, [3, 4]), (first, [1, 2])] {
+        let undone = try await editor.undo(nil, by: "anna")
+        #expect(undone.changeId == change.changeId && undone.outcome.changed == numbers.map(id))
+      }
+      let all = try await editor.list(FindingsFilter())
+      #expect(all.allSatisfy { $0.reported.owner == nil })
       let nothing = await #expect(throws: FindingsError.self) { _ = try await editor.undo(nil, by: "anna") }
       #expect(nothing == .noChange(nil))
+    }
+  }
+
+  /// An acceptance without its limit would never end.
+  @Test func undoTreatsAnAcceptanceAndItsLimitAsOne() async throws {
+    try await withFindings { session, editor in
+      func state() async throws -> String {
+        try await session.execute(
+          "SELECT concat_ws(' ', status, acceptance) FROM night_audit.findings WHERE finding_id = $1", [.text(id(1))]
+        ).single().text(0)
+      }
+      func accept(_ limit: Acceptance?) async throws -> String? {
+        try await editor.change(.ids([id(1)]), to: [.status(.accepted), .acceptance(limit)], by: "anna").changeId
+      }
+      _ = try await accept(Acceptance(until: "2025-12-31", amount: nil))
+      _ = try await editor.change(.ids([id(1)]), to: [.status(.open)], by: "anna")
+      _ = try await editor.undo(nil, by: "anna")
+      #expect(try await state() == "accepted until 2025-12-31")
+      _ = try await editor.undo(nil, by: "anna")
+      #expect(try await state() == "open")
+      let earlier = try await accept(Acceptance(until: "2025-12-15", amount: nil))
+      _ = try await accept(Acceptance(until: "2026-03-31", amount: nil))
+      let kept = try await editor.undo(earlier, by: "anna").outcome
+      #expect(kept.changed == [] && kept.unchanged == [id(1)])
+      #expect(try await state() == "accepted until 2026-03-31")
+    }
+  }
+
+  @Test func anAcceptanceThatEndsBeforeTheNewestAuditIsRefused() async throws {
+    try await withFindings { session, editor in
+      try await session.execute(
+        """
+        WITH run AS (
+          INSERT INTO night_audit.runs (run_id, command, as_of, period_since, period_until, time_zone, configuration,
+            is_nightly, host, version, process_id)
+          VALUES (gen_random_uuid(), 'run', $1, '2025-11-19', '2025-11-19', 'UTC', '', true, 'host', '1', 1)
+          RETURNING run_id, as_of)
+        INSERT INTO night_audit.findings_met (run_id, as_of) SELECT run_id, as_of FROM run
+        """, [.timestamp(now.microseconds)])
+      func accept(_ day: String) async throws -> [String] {
+        let decisions = [.status(.accepted), .acceptance(Acceptance(until: day, amount: nil))] as [FindingDecision]
+        return try await editor.change(.ids([id(1)]), to: decisions, by: "anna").changed
+      }
+      let past = await #expect(throws: FindingsError.self) { try await accept("2025-11-19") }
+      #expect(past == .pastAcceptance("2025-11-19", newest: "2025-11-20") && past?.exitStatus == .usage)
+      #expect(try await accept("2025-11-20") == [id(1)])
     }
   }
 
