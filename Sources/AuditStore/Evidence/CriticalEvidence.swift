@@ -12,13 +12,14 @@ package enum CriticalEvidence {
     return finding.evidenceCheckedAt.map { $0 < asOf } ?? true
   }
 
+  /// The critical findings that were open at the as-of, also if a later night has closed them since.
   package static func open(
     before asOf: Instant, on connection: borrowing BlockingConnection
   ) throws(PostgresError) -> Set<Identifier> {
     let rows = try connection.execute(
       """
       SELECT kind || E'\\n' || subject_kind || E'\\n' || subject FROM night_audit.findings
-      WHERE closed_at IS NULL AND severity = 'critical' AND opened_at < $1
+      WHERE (closed_at IS NULL OR closed_at >= $1) AND severity = 'critical' AND opened_at < $1
       """, [.timestamp(asOf.microseconds)])
     return Set(try rows.map { row throws(PostgresError) in Identifier(try row.text(0)) })
   }

@@ -52,6 +52,16 @@ import Testing
     }
   }
 
+  /// Otherwise a repeated past night would ask about it once more, and be incomplete without an answer.
+  @Test func aCriticalFindingThatALaterNightClosedIsOpenForARepeatedNight() async throws {
+    try await StoredNights.with { connection in
+      try connection.apply(0, ["goes": "x", "stays": "x"])
+      try connection.apply(2, ["stays": "x"])
+      let open = try (0..<4).map { try CriticalEvidence.open(before: StoredNights.asOf($0), on: connection).count }
+      #expect(open == [0, 2, 2, 1])
+    }
+  }
+
   @Test("A first night reads few pages for each finding, also after a vacuum of the empty tables")
   func firstNightAfterVacuum() async throws {
     try await StoredNights.with { connection in
