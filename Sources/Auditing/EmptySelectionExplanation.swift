@@ -4,7 +4,7 @@ import Reconciliation
 import Run
 import SalesStore
 
-/// Why a report on one order or one user lists no order.
+/// Why a report with filters lists no order.
 struct EmptySelectionExplanation {
   let selection: Selection
   let period: Period
@@ -17,7 +17,7 @@ struct EmptySelectionExplanation {
   ) throws(PostgresError) {
     selection = plan.selection
     period = plan.period
-    if selection.orderId == nil, selection.userId == nil { return nil }
+    if !selection.isNarrowing { return nil }
     let row = try shop.execute(
       """
       SELECT count(*), count(*) FILTER (WHERE o.created_at >= $1 AND o.created_at < $2),

@@ -31,7 +31,7 @@ import Testing
     )
   }
 
-  @Test func anEmptySelectionIsExplainedOnlyForAnOrderOrAUser() async throws {
+  @Test func anEmptySelectionIsExplainedForEachFilter() async throws {
     let settings = try await CrowdedShop(seed: 1).load(reports: "/nonexistent")
     func words(_ selection: Selection, until day: String = "2026-12-31") async throws -> String? {
       var plan = try CrowdedShop.plan(settings)
@@ -45,7 +45,10 @@ import Testing
     }
     let order = Selection.narrowed { $0.orderId = "order-7" }
     #expect(try await words(order) == nil)
-    #expect(try await words(Selection.narrowed { $0.productId = "no such" }) == nil)
+    #expect(try await words(Selection()) == nil)
+    #expect(
+      try await words(Selection.narrowed { $0.productId = "no such" })
+        == "no order is listed: the shop has none for --product no such")
     #expect(try await words(order, until: "2026-01-01")?.contains("; add --date 2026-") == true)
     #expect(
       try await words(Selection.narrowed { $0.userId = "nobody" })
