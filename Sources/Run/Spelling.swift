@@ -17,4 +17,10 @@ package enum Spelling {
     }
     return last[right.count]
   }
+
+  /// The most similar word; nil if none is similar.
+  package static func nearest(to word: String, among words: some Sequence<String>) -> String? {
+    let near = words.map { (distance: distance(word, $0), word: $0) }.min { $0 < $1 }
+    return near.flatMap { $0.distance <= max(1, word.count / 3) ? $0.word : nil }
+  }
 }

@@ -85,6 +85,13 @@ package struct SettingKey: Sendable {
     return found
   }
 
+  /// True if settings may lie below the key, such as `audit` or `app.game`.
+  static func isSection(_ key: String) -> Bool {
+    let parts = key.split(separator: ".", omittingEmptySubsequences: false)
+    if parts.count <= 2, ["app", "deliver"].contains(parts[0]) { return parts.last?.isEmpty == false }
+    return (all + ofOwners + ofJournal).contains { $0.name.hasPrefix(key + ".") }
+  }
+
   func isSecret(_ value: String) -> Bool {
     switch secrecy {
     case .none, .file, .command: false

@@ -10,6 +10,7 @@ package struct SettingsLoader {
 
   private let reader: ConfigReader
   let fileValues: [String: ConfigurationFile.Value]
+  private let emptyKeys: [String]
   private let fileName: String
   let hasFile: Bool
   private let environment: [String: String]
@@ -39,6 +40,7 @@ package struct SettingsLoader {
     environmentFile: EnvironmentFile.Outcome = .init()
   ) throws {
     fileValues = file?.values ?? [:]
+    emptyKeys = file?.emptyKeys ?? []
     fileName = name
     hasFile = file != nil
     (self.environment, self.environmentFile) = (environment, environmentFile)
@@ -135,7 +137,8 @@ package struct SettingsLoader {
           environment \(SettingKey("findings.owners.critical").variable)
           """)
     }
-    for key in fileValues.keys.sorted() where SettingKey.named(key) == nil {
+    let misplaced = emptyKeys.filter { !SettingKey.isSection($0) }
+    for key in (fileValues.keys + misplaced).sorted() where SettingKey.named(key) == nil {
       let parts = key.split(separator: ".")
       let shown = ConfigurationFile.shown(key)
       if parts.count > 3, parts[0] == "app" || parts[0] == "deliver" {
@@ -143,11 +146,14 @@ package struct SettingsLoader {
           key: shown,
           problem: "has a name of more than one word (in \(fileName)); give \(parts[0]).<name> one without dots")
       }
+      // A section's name in the suggestion is the one in the file, unless that must not be shown.
+      let name = shown == key && parts.count > 1 ? String(parts[1]) : "<name>"
       let known =
-        SettingKey.all.map(\.name) + SettingKey.ofApp.map { "app.<name>.\($0.name)" }
-        + SettingKey.ofDelivery.map { "deliver.<name>.\($0.name)" }
-      throw ConfigurationError(
-        key: shown, problem: "is not a setting (in \(fileName)); did you mean \(nearest(to: key, of: known))?")
+        (SettingKey.all + SettingKey.ofOwners + SettingKey.ofJournal).map(\.name)
+        + SettingKey.ofApp.map { "app.\(name).\($0.name)" }
+        + SettingKey.ofDelivery.map { "deliver.\(name).\($0.name)" }
+      let advice = suggestion(Spelling.nearest(to: key, among: known))
+      throw ConfigurationError(key: shown, problem: "is not a setting (in \(fileName)); \(advice)")
     }
   }
 
@@ -159,8 +165,8 @@ package struct SettingsLoader {
     }
   }
 
-  private func nearest(to word: String, of known: [String]) -> String {
-    known.min { (Spelling.distance($0, word), $0) < (Spelling.distance($1, word), $1) } ?? "another"
+  private func suggestion(_ name: String?) -> String {
+    name.map { "did you mean \($0)?" } ?? "night-audit config show lists all settings"
   }
 
   private func settings() throws -> Settings {
@@ -222,9 +228,14 @@ package struct SettingsLoader {
   // MARK: - Warnings
 
   private func unknownVariables() -> [String] {
-    let known = (SettingKey.all + SettingKey.ofOwners + ofSections()).map(\.variable)
-    return Set(environment.keys).subtracting(known).sorted().filter { $0.hasPrefix("NIGHT_AUDIT_") }.map {
-      "The environment variable \($0) is not a setting of night-audit; did you mean \(nearest(to: $0, of: known))?"
+    let prefix = "NIGHT_AUDIT_"
+    let known = (SettingKey.all + SettingKey.ofOwners + SettingKey.ofJournal + ofSections()).map(\.variable)
+    // All names share the prefix, which would make any two similar.
+    let words = known.map { String($0.dropFirst(prefix.count)) }
+    return Set(environment.keys).subtracting(known).sorted().filter { $0.hasPrefix(prefix) }.map { variable in
+      let near = Spelling.nearest(to: String(variable.dropFirst(prefix.count)), among: words)
+      let advice = suggestion(near.map { prefix + $0 })
+      return "The environment variable \(variable) is not a setting of night-audit; \(advice)"
     }
   }
 }

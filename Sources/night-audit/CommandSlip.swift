@@ -1,14 +1,15 @@
 import ArgumentParser
 import Run
 
-/// A misspelt command, with the command that was probably meant.
+/// A word in place of a command, with the command that was probably meant.
 struct CommandSlip: CustomStringConvertible {
   private let word: String
   /// The parent commands.
   private let path: [String]
-  private let meant: String
+  /// nil if no command is similar.
+  private let meant: String?
 
-  /// nil if all words are commands, or if no command is similar.
+  /// nil if all words are commands, or may be something else.
   init?(_ arguments: some Sequence<String>) {
     let arguments = Array(arguments)
     var command: any ParsableCommand.Type = NightAuditCommand.self
@@ -35,7 +36,8 @@ struct CommandSlip: CustomStringConvertible {
       }
       // An argument of the default subcommand, such as the first digits of a finding's ID.
       if command.configuration.defaultSubcommand != nil, argument.allSatisfy(\.isHexDigit) { return nil }
-      guard let meant = Self.nearest(to: argument, among: commands.map { $0._commandName }) else { return nil }
+      let meant = Self.nearest(to: argument, among: commands.map { $0._commandName })
+      if meant == nil, command.configuration.defaultSubcommand != nil { return nil }
       (word, self.path, self.meant) = (argument, path, meant)
       return
     }
@@ -43,15 +45,15 @@ struct CommandSlip: CustomStringConvertible {
   }
 
   var description: String {
-    let command = (path + [meant]).joined(separator: " ")
-    return "Unknown command '\(word)'. Did you mean '\(command)'?"
+    let parent = path.joined(separator: " ")
+    return "Unknown command '\(word)'. "
+      + (meant.map { "Did you mean '\(parent) \($0)'?" } ?? "'\(parent) help' lists the commands.")
   }
 
   /// The most similar name; nil if none is similar.
   private static func nearest(to word: String, among names: [String]) -> String? {
     let word = word.lowercased()
-    let near = names.map { (distance: Spelling.distance(word, $0), name: $0) }.min { $0 < $1 }
-    if let near, near.distance <= max(1, word.count / 3) { return near.name }
+    if let near = Spelling.nearest(to: word, among: names) { return near }
     let begun = names.filter { word.count > 1 && $0.hasPrefix(word) }
     return begun.count == 1 ? begun[0] : nil
   }

@@ -112,6 +112,46 @@ import Testing
     #expect(settings.owners.bySeverity[.critical] == "zoe" && settings.warnings.isEmpty)
   }
 
+  @Test func journalAccountsMayComeFromTheEnvironmentAlone() throws {
+    let roles = JournalRole.allCases.map(\.rawValue)
+    let variables = roles.map { ("NIGHT_AUDIT_JOURNAL_ACCOUNTS_\($0.uppercased())", "account of \($0)") }
+    let settings = try load(app, Dictionary(uniqueKeysWithValues: variables))
+    #expect(settings.journalAccounts.count == roles.count && settings.warnings == [])
+  }
+
+  @Test(arguments: [
+    ("audit2: {}", "audit2"), ("audit2:", "audit2"), ("audit: {lookbak: }", "audit.lookbak"),
+    ("app: {game: {colour: {}}}", "app.game.colour"), ("findings.owner: {}", "findings.owner"),
+  ])
+  func anUnknownKeyWithoutAValueIsRefused(_ yaml: String, _ key: String) {
+    let file = yaml.hasPrefix("app:") ? yaml : app + yaml
+    let error = #expect(throws: ConfigurationError.self) { try load(file + "\n") }
+    #expect(error?.key == key)
+  }
+
+  @Test func knownSectionsAndKeysMayBeEmpty() throws {
+    let empty = "audit: {}\nreport:\nnotify: {on: }\nfindings: {owners: {}}\njournal.accounts:\ndeliver: {}\n"
+    #expect(try load(app + empty).digest == load(app).digest)
+  }
+
+  @Test(arguments: [
+    ("audit.lookbak: 30d", "did you mean audit.lookback?"), ("app.game.bundelId: x", "did you mean app.game.bundleId?"),
+    ("journal.accounts.sales: 1", "did you mean journal.accounts.sale?"),
+    ("foo: 1", "night-audit config show lists all settings"),
+  ])
+  func anUnknownKeySuggestsSimilarKeysOnly(_ yaml: String, _ words: String) {
+    let error = #expect(throws: ConfigurationError.self) { try load(app + yaml + "\n") }
+    #expect(error?.problem.hasSuffix(words) == true, "\(String(describing: error))")
+  }
+
+  @Test(arguments: [
+    ("REPORT_TIME_ZON", "did you mean NIGHT_AUDIT_REPORT_TIME_ZONE?"),
+    ("FOO", "night-audit config show lists all settings"),
+  ])
+  func anUnknownVariableSuggestsSimilarVariablesOnly(_ name: String, _ words: String) throws {
+    #expect(try load(app, ["NIGHT_AUDIT_\(name)": "x"]).warnings.first?.hasSuffix(words) == true)
+  }
+
   @Test(
     "an unknown environment variable is reported, also inside a section",
     arguments: [

@@ -11,6 +11,8 @@ package struct ConfigurationFile {
   }
 
   private(set) var values: [String: Value] = [:]
+  /// Keys with nothing below them, or without a value. They set nothing, but may be misspelt.
+  private(set) var emptyKeys: [String] = []
 
   /// Reads a file; an empty file is an empty configuration. Throws `ConfigurationError`.
   ///
@@ -68,6 +70,7 @@ package struct ConfigurationFile {
     }
     switch node {
     case .mapping(let mapping):
+      if mapping.isEmpty, !path.isEmpty { emptyKeys.append(key) }
       for (child, value) in mapping {
         guard let word = child.string, !word.isEmpty else { throw error("has a key that is not a word") }
         try flatten(value, under: path + [word], name: name)
@@ -86,7 +89,10 @@ package struct ConfigurationFile {
       try set(key, .list(items), name: name)
     case .scalar(let scalar):
       // A key without a value keeps its default.
-      if node.null != nil, scalar.style == .plain { return }
+      if node.null != nil, scalar.style == .plain {
+        emptyKeys.append(key)
+        return
+      }
       try set(key, .scalar(scalar.string), name: name)
     case .alias: throw error("uses a YAML alias, which settings do not support")
     }
