@@ -65,14 +65,15 @@ struct Recheck: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Only ask Apple about receipts that are due, and store the answers.",
     discussion: """
-      Several processes may share a database. Each takes its own checks from the queue. At the end each waits for the checks
-      of the others.
+      Several processes may share a database. Each takes its own checks from the queue. \
+      At the end each waits for the checks of the others.
 
       Examples:
         night-audit recheck
         night-audit recheck --order 4711
 
-      This command judges no orders. It accepts --accept, --readers, --fail-above and --fail-on-findings without effect, so that
+      This command judges no orders. \
+      It accepts --accept, --readers, --fail-above and --fail-on-findings without effect, so that \
       one line of options serves run, recheck and reconcile.
       """)
 

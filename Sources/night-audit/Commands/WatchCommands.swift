@@ -25,9 +25,10 @@ struct Verify: SettingsCommand {
   static let configuration = CommandConfiguration(
     abstract: "Prove that stored data and reports are unchanged: the whole trail, a report folder, or a run.",
     discussion: """
-      Without arguments it proves the whole trail: evidence, answers, the history of findings, sign-offs and runs. A folder is
-      proven by its check sums, its control totals and the run that made it. A run is proven by its entry in the trail and
-      its report. The first difference is printed, and the exit status is 70.
+      Without arguments it proves the whole trail: evidence, answers, the history of findings, sign-offs and runs. \
+      A folder is proven by its check sums, its control totals and the run that made it. \
+      A run is proven by its entry in the trail and its report. \
+      The first difference is printed, and the exit status is 70.
 
       Examples:
         night-audit verify
@@ -62,9 +63,10 @@ struct ForgetRun: SettingsCommand {
   static let configuration = CommandConfiguration(
     commandName: "forget", abstract: "Take back a run with a wrong as-of.",
     discussion: """
-      Findings that the run closed are open again, and findings that it opened are removed. Apple's answers stay, with their
-      dates. The report folder is removed if people have put no files into it, and latest points to the night before. If the
-      run had replaced an earlier report, its day has no report then, and is printed.
+      Findings that the run closed are open again, and findings that it opened are removed. \
+      Apple's answers stay, with their dates. \
+      The report folder is removed if people have put no files into it, and latest points to the night before. \
+      If the run had replaced an earlier report, its day has no report then, and is printed.
 
       Examples:
         night-audit runs

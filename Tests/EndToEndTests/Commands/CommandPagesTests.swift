@@ -44,6 +44,14 @@ import Testing
     #expect(result.status != 0 && !result.errors.contains("Did you mean"), "\(result.errors)")
   }
 
+  @Test func aWordUnlikeAnyCommandIsNamedAlsoBeforeOptions() async throws {
+    for options in [[], ["--json"]] {
+      let result = try await Program.nightAudit.run(["zzzz"] + options)
+      #expect(result.status == 64)
+      #expect(result.errors.contains("Unknown command 'zzzz'. 'night-audit help' lists the commands."), "\(result)")
+    }
+  }
+
   @Test func theOperationsPageListsEveryCommand() async throws {
     let page = try String(
       contentsOf: Repository.root.appending(path: "Sources/night-audit/Documentation.docc/Operations.md"),
@@ -66,16 +74,20 @@ import Testing
     }
   }
 
-  @Test("no line of an example is wrapped on a terminal of 80 columns")
-  func examplesAreNotWrapped() async throws {
+  @Test("no line of an example is wrapped on a terminal of 80 columns, and no paragraph is broken into lines")
+  func helpFitsTerminals() async throws {
     let dump = try await Program.nightAudit.run(["--experimental-dump-help"])
     let document = try dump.json()
     var examples = 0
     func examine(_ command: [String: Any]) {
       let name = command["commandName"] as? String ?? ""
-      for line in (command["discussion"] as? String ?? "").split(separator: "\n") where line.hasPrefix("  ") {
+      let lines = (command["discussion"] as? String ?? "").split(separator: "\n", omittingEmptySubsequences: false)
+      for line in lines where line.hasPrefix("  ") {
         examples += 1
         #expect(line.count < 80, "\(name): \(line)")
+      }
+      for (line, next) in zip(lines, lines.dropFirst()) where !line.isEmpty && !line.hasPrefix("  ") {
+        #expect(next.isEmpty || next.hasPrefix("  "), "\(name): \(line)")
       }
       for child in command["subcommands"] as? [[String: Any]] ?? [] { examine(child) }
     }
