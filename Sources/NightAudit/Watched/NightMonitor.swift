@@ -77,7 +77,8 @@ struct NightMonitor: Sendable {
       metrics += NightMonitor.metrics(requests).map { $0.accumulated(from: path) }
       try MetricsFile(metrics).write(to: path)
     } catch {
-      logger.warning("metrics.textfile: \(error)")
+      // An error, so that --quiet prints it: the monitor sees the old metrics until the night is late.
+      logger.error("metrics.textfile: \(error)")
     }
   }
 
