@@ -3,6 +3,8 @@ import Spreadsheet
 
 enum Criterion {
   case cell(CellReference)
+  /// The currency at the end of a label.
+  case currency(endOf: CellReference)
   case word(StaticString)
   case atLeast(Int)
   case atMost(Int)
@@ -11,6 +13,7 @@ enum Criterion {
   var formula: Formula {
     switch self {
     case .cell(let cell): "\(absolute: cell)"
+    case .currency(let label): "RIGHT(\(absolute: label),3)"
     case .word(let word): Formula(word: word)
     case .atLeast(let number): "\">=\(number)\""
     case .atMost(let number): "\"<=\(number)\""

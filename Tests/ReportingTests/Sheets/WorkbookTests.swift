@@ -107,6 +107,14 @@ struct WorkbookTests {
     #expect(stake["B"]?.number == 8.01 && stake["B"]?.formula?.hasPrefix("=SUMIFS('Findings'!") == true)
   }
 
+  @Test func theAmountAtStakeIsAFormulaAlsoInACurrencyWithoutOrders() throws {
+    var report = Self.sample
+    report.report(ReportedFinding(Finding(.wrongUser, .order("o9"), money(500, "CHF"))))
+    let sheet = try report.book().sheet("Summary")
+    let stake = try #require(sheet.row(named: "At stake in open findings, CHF"))
+    #expect(stake["B"]?.number == 5 && stake["B"]?.formula?.hasPrefix("=SUMIFS('Findings'!") == true)
+  }
+
   @Test func debitsAndCreditsOfEachDayAndCurrencyAreAControlAndASingleLineFailsTheReport() throws {
     func write(_ lines: (JournalEntry) -> [JournalLine]) throws -> [[String: String]] {
       try withTemporaryDirectory { directory in

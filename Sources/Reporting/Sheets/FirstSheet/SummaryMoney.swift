@@ -34,8 +34,9 @@ extension SummaryPage {
         [.text(currency.code), .figure(LiveFigure(dispositionSum, ordered, currency))] + amounts.map { .figure($0) })
     }
     for currency in totals.ordered.currencies(with: atStake) {
-      let code = table.rows[currency].map { Criterion.cell(CellReference(row: $0, column: 0)) }
-      let sum = code.map { sheets.sum(.findings, "at_stake", where: [("currency", $0)]) }
+      // A currency of findings alone has no row above, so each label names its own.
+      let code = Criterion.currency(endOf: CellReference(row: row, column: 0))
+      let sum = sheets.sum(.findings, "at_stake", where: [("currency", code)])
       try writeRow([
         .text("\(MoneyTable.atStakeTitle), \(currency)"),
         .figure(LiveFigure(sum, atStake.minorUnits[currency] ?? 0, currency)),
