@@ -31,7 +31,11 @@ struct FutureAsOfError: RunEndingError, CustomStringConvertible {
   var isUsageMistake: Bool { asOf > clocks.host }
 
   var description: String {
-    "--as-of \(asOf.text) is in the future: \(clocks.words); give an instant of the past, or correct the wrong clock"
+    let (name, remedy) =
+      isUsageMistake
+      ? ("--as-of", "give an instant of the past, or correct the wrong clock")
+      : ("the as-of", "correct the wrong clock, or give an instant of the past with --as-of")
+    return "\(name) \(asOf.text) is in the future: \(clocks.words); \(remedy)"
   }
 }
 

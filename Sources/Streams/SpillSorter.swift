@@ -13,7 +13,7 @@ public final class SpillSorter {
 
     // The temporary files of a report are created in its directory.
     private var elsewhere: String {
-      directory == NSTemporaryDirectory() ? " or set TMPDIR" : ", or name another report.directory"
+      directory == NSTemporaryDirectory() ? " or set TMPDIR" : ", or write elsewhere: report.directory, or --out"
     }
   }
 

@@ -40,7 +40,13 @@ struct StoreExamination {
       if try row.bool(0) {
         problem(key, "is a standby, which cannot be written; name the primary (a standby will do as database.salesUrl)")
       } else if try row.bool(1) {
-        problem(key, "is read-only; run: ALTER ROLE \(role) RESET default_transaction_read_only (or of the database)")
+        let (reset, database) = ("RESET default_transaction_read_only", try row.text(9))
+        problem(
+          key,
+          """
+          is read-only; run the one of these that names the place of the setting: ALTER ROLE \(role) \(reset), \
+          ALTER ROLE \(role) IN DATABASE \(database) \(reset), or ALTER DATABASE \(database) \(reset)
+          """)
       }
       if try !row.bool(8) {
         problem(key, "needs the right TEMPORARY; run: GRANT TEMPORARY ON DATABASE \(try row.text(9)) TO \(role)")

@@ -29,6 +29,8 @@ import Testing
     } catch {
       #expect(error.exitStatus.rawValue == status, "\(name)")
       #expect("\(error)".contains(clocks.host.text) && "\(error)".contains(clocks.server.text))
+      // By a host's clock that is ahead, nobody has given an as-of.
+      #expect("\(error)".hasPrefix(asOf > host ? "--as-of 2" : "the as-of 2"), "\(error)")
     }
   }
 
