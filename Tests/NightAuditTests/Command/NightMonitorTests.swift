@@ -33,6 +33,6 @@ import Testing
     let logger = LogFormat.text.logger(.error) { line in lines.withLock { $0 += line } }
     let monitor = NightMonitor(settings: settings, logger: logger, record: record, stop: StopSignal())
     await monitor.failed(CancellationError(), status: 70, requests: RequestStatistics().counts)
-    #expect(lines.withLock(\.self).contains("metrics.textfile: cannot write /nonexistent/"))
+    #expect(lines.withLock(\.self).contains("metrics.textfile: cannot write /nonexistent"))
   }
 }
