@@ -2,9 +2,10 @@ import Foundation
 import Reconciliation
 
 /// A receipt payload from a client, with common transport damage undone. Removed are white space, quotation marks, a
-/// JSON object or list around it, JSON escapes, percent-encoding and the text form of a `bytea` column (`\x…`). Mended
-/// are the other base64 alphabet, lost or added padding, and `+` that became a space. The kind is detected from the
-/// content alone and proves nothing. Additional memory is at most five times the payload's length.
+/// JSON object or list around it, JSON escapes, percent-encoding, base64 around another text, and the text form of a
+/// `bytea` column (`\x…`). Mended are the other base64 alphabet, lost or added padding, and `+` that became a space. The
+/// kind is detected from the content alone and proves nothing. Additional memory is at most five times the payload's
+/// length.
 package struct ReceivedPayload: Sendable {
   /// Longer payloads are unreadable: 10 MiB. Apple's receipts have some 5 KB and 350 bytes per purchase.
   package static let maximumBytes = DecodingLimits.receiptLength
@@ -89,23 +90,38 @@ private enum PayloadReader {
         return content(bytes[...], layers: layers - 1)
       }
     }
-    return signed(text) ?? receipt(text, spacesAfter: stored[text.endIndex...].prefix { $0 == 0x20 }.count)
+    return signed(text)
+      ?? base64(text, spacesAfter: stored[text.endIndex...].prefix { $0 == 0x20 }.count, layers: layers)
   }
 
   // MARK: Wrappings
 
-  /// Removes white space, quotation marks, zero bytes and byte order marks around the text.
+  /// Removes white space, quotation marks, also escaped ones, zero bytes and byte order marks around the text.
   private static func bare(_ text: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
-    let isSurroundingCharacter = { (character: UInt8) in
-      isBlank(character) || character == 0 || character == UInt8(ascii: "\"") || character == UInt8(ascii: "'")
-        || character == UInt8(ascii: "`")
-    }
     // A container is binary: its first and last bytes belong to it.
     guard !isSignedData(text) else { return text }
-    let end = text.lastIndex { !isSurroundingCharacter($0) }.map { $0 + 1 } ?? text.startIndex
-    let bare = text[..<end].drop(while: isSurroundingCharacter)
+    let backslash = UInt8(ascii: "\\")
+    // No payload ends with a backslash, but an escaped quotation mark leaves one.
+    let end = text.lastIndex { !isSurrounding($0) && $0 != backslash }.map { $0 + 1 } ?? text.startIndex
+    let bare = withoutBeginning(text[..<end])
     let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
-    return bare.starts(with: mark) ? bare.dropFirst(mark.count).drop(while: isSurroundingCharacter) : bare
+    return bare.starts(with: mark) ? withoutBeginning(bare.dropFirst(mark.count)) : bare
+  }
+
+  private static func withoutBeginning(_ text: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
+    var rest = text.drop(while: isSurrounding)
+    while rest.first == UInt8(ascii: "\\"), let second = rest.dropFirst().first, isQuotationMark(second) {
+      rest = rest.dropFirst(2).drop(while: isSurrounding)
+    }
+    return rest
+  }
+
+  private static func isSurrounding(_ character: UInt8) -> Bool {
+    isBlank(character) || character == 0 || isQuotationMark(character)
+  }
+
+  private static func isQuotationMark(_ character: UInt8) -> Bool {
+    character == UInt8(ascii: "\"") || character == UInt8(ascii: "'") || character == UInt8(ascii: "`")
   }
 
   /// Common JSON keys of receipts, in order of precedence.
@@ -233,21 +249,35 @@ private enum PayloadReader {
 
   // MARK: Base64
 
-  private static func receipt(_ text: ArraySlice<UInt8>, spacesAfter: Int) -> ReceivedPayload.Content {
+  /// A receipt in base64, or any of the payloads as a text in base64.
+  private static func base64(
+    _ text: ArraySlice<UInt8>, spacesAfter: Int, layers: Int
+  ) -> ReceivedPayload.Content {
     var isCutOff = false
     var kept: [UInt8]?
+    var encodedText: [UInt8]?
     for characters in receiptTexts(text, spacesAfter) {
       guard let bytes = decoded(characters) else { continue }
       if isPropertyList(bytes[...]) { return .transaction(bytes) }
       guard isSignedData(bytes[...]) else {
         isCutOff = isCutOff || startsLikeReceipt(bytes)
+        if encodedText == nil, String(validating: bytes, as: UTF8.self) != nil { encodedText = bytes }
         continue
       }
       // The container decides which reading is right; if no container is readable, the first reading is kept.
       if (try? ReceiptContainer(bytes)) != nil { return .app(bytes) }
       if kept == nil { kept = bytes }
     }
-    return kept.map(ReceivedPayload.Content.app) ?? .unreadable(isCutOff ? .truncated : .unknown)
+    if let kept { return .app(kept) }
+    // Read after the loop, because its texts need as much memory as the payload.
+    if layers > 0, let encodedText {
+      let undone = content(encodedText[...], layers: layers - 1)
+      switch undone {
+      case .signed, .app, .transaction, .unreadable(.truncated): return undone
+      case .unreadable(.empty), .unreadable(.tooLong), .unreadable(.unknown): break
+      }
+    }
+    return .unreadable(isCutOff ? .truncated : .unknown)
   }
 
   // White space was inserted, or spaces replaced plus signs, also at the end if the last group of four is incomplete.

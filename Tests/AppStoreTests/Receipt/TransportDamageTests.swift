@@ -7,8 +7,9 @@ import Testing
 /// The transport damage of a payload. The simulator applies the same damage.
 enum TransportDamage: String, CaseIterable {
   case none, spaceForPlus, otherAlphabet, lostPadding, addedPadding, linesOf64, linesOf76, linesOf64AndSpaces, quotes
-  case singleQuotes, escapedSlashes, escapedLineBreaks, jsonReceiptData, jsonPayload, jsonOtherName, jsonNested
-  case jsonList, jsonInQuotes, percent, bytea, byteaOfBytes, byteOrderMark, zeroByte, blanksAround
+  case singleQuotes, escapedQuotes, escapedSlashes, escapedLineBreaks, jsonReceiptData, jsonPayload, jsonOtherName
+  case jsonNested, jsonList, jsonInQuotes, percent, base64, base64OfJSON, bytea, byteaOfBytes, byteOrderMark, zeroByte
+  case blanksAround
 
   func applied(to payload: String) -> String? {
     let isJWS = payload.contains(".")
@@ -29,6 +30,7 @@ enum TransportDamage: String, CaseIterable {
     case .linesOf64AndSpaces: return isJWS ? nil : Self.lines(payload.replacing("+", with: " "), 64, "\n")
     case .quotes: return "\"\(payload)\""
     case .singleQuotes: return "'\(payload)'\n"
+    case .escapedQuotes: return #"\"\#(payload)\""#
     case .escapedSlashes: return payload.replacing("/", with: "\\/") + "\\n"
     case .escapedLineBreaks: return Self.lines(payload, 64, "\\r\\n")
     case .jsonReceiptData: return #"{"password":"secret","receipt-data":"\#(payload)","exclude-old-transactions":true}"#
@@ -38,6 +40,8 @@ enum TransportDamage: String, CaseIterable {
     case .jsonList: return #"["\#(payload)"]"#
     case .jsonInQuotes: return #""{\"signedPayload\":\"\#(payload)\"}""#
     case .percent: return payload.addingPercentEncoding(withAllowedCharacters: .alphanumerics)
+    case .base64: return Data(payload.utf8).base64EncodedString()
+    case .base64OfJSON: return Data(#"{"signedTransaction":"\#(payload)"}"#.utf8).base64EncodedString()
     case .bytea: return "\\x" + Self.hexadecimal(Array(payload.utf8))
     case .byteaOfBytes: return Data(base64Encoded: payload).map { "\\x" + Self.hexadecimal(Array($0)).uppercased() }
     case .byteOrderMark: return "\u{FEFF}" + payload
@@ -107,7 +111,7 @@ struct TransportDamageTests {
   @Test("Two kinds of damage at once are undone", arguments: TransportDamage.allCases)
   func twice(damage: TransportDamage) throws {
     for payload in Self.payloads {
-      for second in [TransportDamage.quotes, .bytea, .linesOf76, .jsonList, .blanksAround] {
+      for second in [TransportDamage.quotes, .bytea, .linesOf76, .base64, .jsonList, .blanksAround] {
         guard let damaged = damage.applied(to: payload), let twice = second.applied(to: damaged) else { continue }
         // Transport breaks no lines within JSON, and a quotation mark would end its string.
         let isJSON = damaged.contains("{") || damaged.contains("[")
