@@ -267,6 +267,15 @@ import Testing
     for (id, rows) in rows {
       for row in rows { try await shop.receipt(id, for: row.order, payload: row.payload, age: .hours(24 - row.hours)) }
     }
+    // Invalid rows count for nothing, although they are earlier.
+    try await shop.session.executeScript(
+      """
+      ALTER TABLE sales.receipts ALTER payload DROP NOT NULL;
+      INSERT INTO sales.receipts SELECT r.receipt_id, 'a', b.user_id, b.payload, NULL, 'timeout', b.checked_at,
+        r.received_at - interval '1 hour'
+      FROM sales.receipts r, (VALUES ('u', NULL, NULL::timestamptz), ('u', 'bad', 'infinity'),
+        (repeat('u', 1001), 'bad', NULL)) AS b (user_id, payload, checked_at) WHERE r.payload = 'b'
+      """)
     let source = try await shop.queue().source
     let described = try await source.describe(rows.keys.map { Identifier($0) })
     #expect(described.values.allSatisfy { $0.orderId == "x" })
@@ -294,7 +303,8 @@ import Testing
         ('sound', 'sound', 'u', 'payload', NULL, 'timeout', NULL, '2026-11-18Z'),
         ('bytes', 'app', 'u', E'\351', NULL, 'timeout', NULL, '2026-11-18Z'),
         (E'\351', 'sound', 'u', 'payload', NULL, 'timeout', NULL, '2026-11-18Z'),
-        ('order', E'\351', 'u', 'payload', NULL, 'timeout', NULL, '2026-11-18Z')
+        ('order', E'\351', 'u', 'payload', NULL, 'timeout', NULL, '2026-11-18Z'),
+        ('user', 'sound', E'\351', 'payload', NULL, 'timeout', NULL, '2026-11-18Z')
       """#)
     let source = ProofSource(session: OpenSession { session }, sales: try SalesRows(schema: "sales"))
     let taken = Mutex<[Identifier]>([])
@@ -311,14 +321,14 @@ import Testing
     }
     // An ID that is no text is ignored.
     #expect(taken.withLock { $0.sorted() } == ["name", "sound"])
-    let described = try await source.describe(["bytes", "order", "sound"])
+    let described = try await source.describe(["bytes", "order", "sound", "user"])
     #expect(described.mapValues(\.statedTransactionId) == ["bytes": nil, "sound": "1"])
     let payloads = try await source.payloads(described.compactMapValues(\.fingerprint))
     #expect(payloads == ["bytes": "", "sound": "payload"])
     var selection = Selection()
     selection.userId = "u"
     let listed = try await source.listed(selection, onlyBundleId: nil)
-    #expect(listed.receiptIds == ["bytes", "order", "sound"] && listed.orderIds == ["app", "name", "sound"])
+    #expect(listed.receiptIds == ["bytes", "order", "sound", "user"] && listed.orderIds == ["app", "name", "sound"])
     await session.close()
   }
 

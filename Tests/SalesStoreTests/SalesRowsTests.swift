@@ -164,12 +164,16 @@ struct SalesRowsTests {
   }
 
   @Test(
-    "a receipt outside the contract has a defect",
+    "a receipt outside the contract has a defect, and is not asked about",
     arguments: [
       (nil, "'x'", "NULL", "'unverified'", "now()", nil),
       (nil, "NULL", "NULL", "'verified'", "now()", "payload is missing"),
       (nil, "'x'", "NULL", "'odd'", "now()", "status 'odd' is not one of unverified, verified, timeout, rejected"),
       (nil, "'x'", "'infinity'", "'timeout'", "'-infinity'", "received_at is infinite; checked_at is infinite"),
+      (nil, "'x'", "NULL", "'timeout'", "'1850-01-01'", "received_at \(years)"),
+      (nil, "'x'", "'20000-01-01'", "'timeout'", "now()", "checked_at \(years)"),
+      (nil, "'x'", "now()", "'timeout'", "now()", nil),
+      ("''", "'x'", "NULL", "'timeout'", "now()", "receipt_id is empty"),
       ("repeat('r', 3000)", "'x'", "NULL", "'timeout'", "now()", long("receipt_id", 3000)),
     ] as [(String?, String, String, String, String, String?)])
   func badReceipt(
@@ -180,9 +184,11 @@ struct SalesRowsTests {
       INSERT INTO sales.receipts (receipt_id, payload, status, checked_at, received_at)
       VALUES (\(id ?? "'r1'"), \(payload), \(status), \(checked), \(received))
       """)
-    let query = "SELECT \(SalesRows.receiptColumns) FROM sales.receipts r"
-    let found = try #require(try await shop.rows(query) { try SalesRows.receipt($0, asOf: asOf) }.first)
+    let query = "SELECT \(SalesRows.receiptColumns), \(SalesRows.isValidReceipt) FROM sales.receipts r"
+    let rows = try await shop.rows(query) { (try SalesRows.receipt($0, asOf: asOf), isAsked: try $0.bool(8)) }
+    let (found, isAsked) = try #require(rows.first)
     #expect(found.defect == defect && found.isUndated == (received != "now()"))
+    #expect(isAsked == (defect == nil))
   }
 
   @Test("an ID that is not UTF-8, in a database without an encoding, makes a bad row with the escaped ID")

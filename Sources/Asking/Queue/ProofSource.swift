@@ -13,12 +13,6 @@ package struct ProofSource: Sendable {
 
   private static let calendar = "BETWEEN '0001-01-01' AND '9999-12-31'"
 
-  /// Receipts that satisfy the contract, for a relation aliased `r`. Longer IDs would not fit into an index.
-  private static let isSound = """
-    r.receipt_id::text COLLATE "C" <> '' AND octet_length(r.receipt_id::text) <= 1000 AND r.received_at \(calendar)
-      AND r.status::text COLLATE "C" IN ('unverified', 'verified', 'timeout', 'rejected')
-    """
-
   /// The app stated on an order aliased `o`. An empty text counts as none, as in the audit.
   private static let bundleId = #"nullif(o.bundle_id::text COLLATE "C", '')"#
 
@@ -47,14 +41,15 @@ package struct ProofSource: Sendable {
   ) async throws -> Int {
     try await read(
       """
-      SELECT r.receipt_id::text, CASE WHEN octet_length(r.order_id::text) <= 1000 THEN r.order_id::text END, r.received_at,
-        r.status::text COLLATE "C" IS DISTINCT FROM 'verified'
-      FROM \(schema).receipts r WHERE r.received_at >= $1 AND r.received_at <= $2 AND \(Self.isSound)
+      SELECT r.receipt_id::text, r.order_id::text, r.received_at,
+        r.status::text COLLATE "C" IS DISTINCT FROM 'verified', r.user_id::text, r.environment::text
+      FROM \(schema).receipts r
+      WHERE r.received_at >= $1 AND r.received_at <= $2 AND \(SalesRows.isValidReceipt)
       """, [.timestamp(from.microseconds), .timestamp(until.microseconds)]
     ) { rows in
       try await take(
         try rows.compactMap { row throws(PostgresError) -> CheckRow? in
-          guard try row.areTexts(0, 1) else { return nil }
+          guard try row.areTexts(0, 1, 4, 5) else { return nil }
           var history = CheckHistory(dated: try row.instant(2), knownSince: asOf)
           history.isUrgent = try row.bool(3)
           var check = CheckRow(subject: CheckSubject(kind: .receipt, id: try row.id(0)), history: history)
@@ -121,10 +116,10 @@ package struct ProofSource: Sendable {
     let rows = try await session.execute(
       """
       SELECT r.receipt_id::text, r.order_id::text, coalesce(octet_length(r.payload::text), 0),
-        \(Self.fingerprint) AS fingerprint, r.user_id::text
+        \(Self.fingerprint) AS fingerprint, r.user_id::text, r.environment::text
       FROM \(schema).receipts r LEFT JOIN unnest($2::text[], $3::text[], $4::text[], $5::timestamptz[])
         AS o (order_id, bundle_id, transaction_id, created_at) ON o.order_id = r.order_id::text COLLATE "C"
-      WHERE \(Self.isAmong("$1", "r.receipt_id")) AND \(Self.isSound)
+      WHERE \(Self.isAmong("$1", "r.receipt_id")) AND \(SalesRows.isValidReceipt)
       ORDER BY \(SalesRows.receiptPrecedence), fingerprint
       """,
       [
@@ -133,13 +128,13 @@ package struct ProofSource: Sendable {
       ])
     let asked = Set(ids)
     var found: [Identifier: ProofDescription] = [:]
-    for row in rows where try row.isText(1) {
+    for row in rows where try row.areTexts(1, 4, 5) {
       let id = Identifier(try row.text(0))
       if found[id] != nil || !asked.contains(id) { continue }
       var receipt = try row.optionalId(1).flatMap { described[$0] } ?? ProofDescription()
       receipt.orderId = try row.optionalId(1)
       (receipt.payloadBytes, receipt.fingerprint) = (Int(try row.int32(2)), try row.text(3))
-      if receipt.userId == nil, try row.isText(4) { receipt.userId = try row.optionalText(4) }
+      if receipt.userId == nil { receipt.userId = try row.optionalText(4) }
       found[id] = receipt
     }
     return found
@@ -178,7 +173,7 @@ package struct ProofSource: Sendable {
     let rows = try await session.execute(
       """
       SELECT DISTINCT r.\(column)::text COLLATE "C" FROM \(schema).receipts r
-      WHERE \(Self.isAmong("$1", "r.\(column)")) AND \(Self.isSound)
+      WHERE \(Self.isAmong("$1", "r.\(column)")) AND \(SalesRows.isValidReceipt)
       """, [.textArray(ids.map(\.text))])
     return Set(try rows.map { Identifier(try $0.text(0)) }).intersection(ids)
   }

@@ -226,9 +226,9 @@ package struct AuditPart {
       return try Delivery(from: &reader)
     }
     while let delivery = try deliveries.next() {
-      var rows = [(deliveryId: delivery.deliveryId, orderId: delivery.orderId)]
+      var rows = [RepeatedDeliveries.row(delivery)]
       while let further = deliveries.head, further.deliveryId == delivery.deliveryId {
-        rows.append((further.deliveryId, further.orderId))
+        rows.append(RepeatedDeliveries.row(further))
         try deliveries.advance()
       }
       for (id, order) in RepeatedDeliveries.firstOrders(among: rows) {

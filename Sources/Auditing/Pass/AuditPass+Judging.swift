@@ -54,9 +54,7 @@ extension AuditPass {
         try report(repeated: group.row)
         continue
       }
-      // Sorted because the order of rows with equal IDs must not depend on the server.
-      if ofOrder.count > 1 { ofOrder.sort(by: Delivery.precedes) }
-      if !repeated.isEmpty { for place in ofOrder.indices { ofOrder[place] = repeated.mark(ofOrder[place]) } }
+      ofOrder = repeated.mark(ofOrder)
       let matched = contestedOrders.isNext(orderId) ? try contestedOrders.next() : nil
       try judge(group, ofOrder, reading.transactions(), matched, boughtTwice, open: open)
     }
@@ -265,7 +263,7 @@ extension AuditPass {
   }
 
   private func passRepeated(_ deliveries: inout [Delivery], _ repeated: inout RepeatedDeliveries) throws {
-    for delivery in deliveries.sorted(by: Delivery.precedes) { try reportUnowned(repeated.mark(delivery)) }
+    for delivery in repeated.mark(deliveries) { try reportUnowned(delivery) }
     deliveries.removeAll()
   }
 
@@ -279,19 +277,6 @@ extension AuditPass {
 
 extension SpillCursor<Matched> {
   fileprivate func isNext(_ orderId: BorrowedText) -> Bool { head.map { orderId.isSame(as: $0.orderId) } ?? false }
-}
-
-extension Delivery {
-  fileprivate static func precedes(_ left: Delivery, _ right: Delivery) -> Bool {
-    if left.deliveryId != right.deliveryId { return left.deliveryId < right.deliveryId }
-    if left.deliveredAt != right.deliveredAt { return left.deliveredAt < right.deliveredAt }
-    if left.revokedAt != right.revokedAt {
-      return left.revokedAt.map { one in right.revokedAt.map { one < $0 } ?? true } ?? false
-    }
-    // Missing values come last, as in the server's sort order.
-    return (left.quantity ?? .max, left.userId, left.productId)
-      < (right.quantity ?? .max, right.userId, right.productId)
-  }
 }
 
 extension Judgement {

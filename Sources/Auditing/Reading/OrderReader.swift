@@ -225,13 +225,13 @@ struct OrderReader {
 
   // MARK: - Deliveries
 
-  /// The order's deliveries. A delivery is a bad row if an earlier row, of any order, has its ID.
+  /// The order's deliveries. A delivery is a bad row if another row of its ID counts, which may be of another order.
   func deliveries(of orderId: Identifier) throws -> [Delivery] {
     var repeated = try RepeatedDeliveries(of: [orderId], sales, shop: stores.sales)
     var deliveries: [Delivery] = []
     var rows = try stores.sales.copyOut(try sales.deliveries(where: SalesRows.equals("d.order_id", orderId.text)))
-    while try rows.advance() { deliveries.append(repeated.mark(try sales.delivery(rows, asOf: rules.asOf))) }
-    return deliveries
+    while try rows.advance() { deliveries.append(try sales.delivery(rows, asOf: rules.asOf)) }
+    return repeated.mark(deliveries)
   }
 
   func ordersWithGoods(among orderIds: Set<Identifier>) throws -> Set<Identifier> {

@@ -3,10 +3,12 @@ import Reconciliation
 import SalesStore
 import Streams
 
-/// Delivery IDs with several rows: the first row in stream order counts, the others are bad rows. Rows of one ID may be
-/// far apart, so candidates are found from sorted hashes, unless there is a unique constraint.
+/// Delivery IDs with several rows: the first valid row in stream order counts, the others are bad rows. Rows of one ID
+/// may be far apart, so candidates are found from sorted hashes, unless there is a unique constraint.
 struct RepeatedDeliveries {
-  /// By repeated ID, the first of its orders; nil if no row has an order.
+  typealias Row = (deliveryId: Identifier, orderId: Identifier?, isValid: Bool)
+
+  /// By repeated ID, the order of the row that counts; nil if that row has no order.
   private var firstOrders: [Identifier: Identifier?] = [:]
   private var seen: Set<Identifier> = []
 
@@ -15,7 +17,7 @@ struct RepeatedDeliveries {
     let hashes = SpillSorter(directory: directory, budget: 4 << 20)
     var ids = try shop.copyOut(try sales.deliveryIds)
     while try ids.advance() {
-      try hashes.add(key: Self.hash(try SalesRows.deliveryIds(ids).deliveryId), content: [])
+      try hashes.add(key: Self.hash(try SalesRows.deliveryId(ids)), content: [])
     }
     var (last, suspects) = ([UInt8](), Set<[UInt8]>())
     while let record = try hashes.next() {
@@ -24,10 +26,10 @@ struct RepeatedDeliveries {
       last = hash
     }
     if suspects.isEmpty { return }
-    var rows: [(deliveryId: Identifier, orderId: Identifier?)] = []
-    ids = try shop.copyOut(try sales.deliveryIds)
-    while try ids.advance() {
-      let row = try SalesRows.deliveryIds(ids)
+    var rows: [Row] = []
+    var deliveries = try shop.copyOut(try sales.identifiedDeliveries())
+    while try deliveries.advance() {
+      let row = try Self.row(deliveries, sales)
       if suspects.contains(Self.hash(row.deliveryId)) { rows.append(row) }
     }
     firstOrders = Self.firstOrders(among: rows)
@@ -41,22 +43,30 @@ struct RepeatedDeliveries {
     if try sales.forbidsRepeatedDeliveries(shop) { return }
     let own = try shop.rows(
       #"\#(try sales.deliveryIds) AND d.order_id::text COLLATE "C" IN (SELECT id FROM ids)"#, orders
-    ) { try SalesRows.deliveryIds($0).deliveryId }
+    ) { try SalesRows.deliveryId($0) }
     let rows = try shop.rows(
-      #"\#(try sales.deliveryIds) AND d.delivery_id::text COLLATE "C" IN (SELECT id FROM ids)"#,
+      #"\#(try sales.identifiedDeliveries()) AND d.delivery_id::text COLLATE "C" IN (SELECT id FROM ids)"#,
       deliveries.union(own)
-    ) { try SalesRows.deliveryIds($0) }
+    ) { try Self.row($0, sales) }
     firstOrders = Self.firstOrders(among: rows)
   }
 
   init(_ firstOrders: [Identifier: Identifier?]) { self.firstOrders = firstOrders }
 
+  private static func row(_ row: borrowing CopyReader, _ sales: SalesRows) throws(PostgresError) -> Row {
+    if let plain = try sales.plainDelivery(row) { return (plain.deliveryId.id, plain.orderId.id, true) }
+    return Self.row(try sales.delivery(row, asOf: .blank))
+  }
+
+  static func row(_ delivery: Delivery) -> Row { (delivery.deliveryId, delivery.orderId, delivery.defect == nil) }
+
   /// Rows without an ID repeat none.
-  static func firstOrders(
-    among rows: [(deliveryId: Identifier, orderId: Identifier?)]
-  ) -> [Identifier: Identifier?] {
-    Dictionary(grouping: rows, by: \.deliveryId).filter { $0.value.count > 1 && !$0.key.isEmpty }
-      .mapValues { $0.compactMap(\.orderId).min() }
+  static func firstOrders(among rows: [Row]) -> [Identifier: Identifier?] {
+    Dictionary(grouping: rows, by: \.deliveryId).filter { $0.value.count > 1 && !$0.key.isEmpty }.mapValues {
+      rows -> Identifier? in
+      let valid = rows.filter(\.isValid)
+      return (valid.isEmpty ? rows : valid).compactMap(\.orderId).min()
+    }
   }
 
   var isEmpty: Bool { firstOrders.isEmpty }
@@ -65,8 +75,13 @@ struct RepeatedDeliveries {
 
   func contains(_ deliveryId: BorrowedText) -> Bool { !isEmpty && contains(deliveryId.id) }
 
-  /// Marks a further row of an ID as a defect. Rows of one order come together, sorted.
-  mutating func mark(_ delivery: Delivery) -> Delivery {
+  /// Marks all rows of repeated IDs but those that count as defects. The rows of each order come together.
+  mutating func mark(_ ofOrder: [Delivery]) -> [Delivery] {
+    if isEmpty, ofOrder.count < 2 { return ofOrder }
+    return ofOrder.sorted(by: Self.precedes).map { mark($0) }
+  }
+
+  private mutating func mark(_ delivery: Delivery) -> Delivery {
     guard let firstOrder = firstOrders[delivery.deliveryId] else { return delivery }
     if firstOrder == delivery.orderId, seen.insert(delivery.deliveryId).inserted { return delivery }
     var repeated = delivery
@@ -75,6 +90,19 @@ struct RepeatedDeliveries {
   }
 
   private static let defect = "delivery_id is not unique"
+
+  /// Independent of the server's order. Of the rows with one ID, the first counts.
+  private static func precedes(_ left: Delivery, _ right: Delivery) -> Bool {
+    if left.deliveryId != right.deliveryId { return left.deliveryId < right.deliveryId }
+    if (left.defect == nil) != (right.defect == nil) { return left.defect == nil }
+    if left.deliveredAt != right.deliveredAt { return left.deliveredAt < right.deliveredAt }
+    if left.revokedAt != right.revokedAt {
+      return left.revokedAt.map { one in right.revokedAt.map { one < $0 } ?? true } ?? false
+    }
+    // Missing values come last, as in the server's sort order.
+    return (left.quantity ?? .max, left.userId, left.productId)
+      < (right.quantity ?? .max, right.userId, right.productId)
+  }
 
   /// Hash collisions are resolved by comparing the IDs.
   private static func hash(_ id: Identifier) -> [UInt8] {

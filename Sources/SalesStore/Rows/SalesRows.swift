@@ -184,20 +184,19 @@ package struct SalesRows: Sendable {
       """
   }
 
-  /// A query of all delivery ids with their order ids, unsorted.
-  package var deliveryIds: String {
-    get throws(PostgresError) {
-      """
-      SELECT d.delivery_id::text, d.order_id::text FROM \(schema).deliveries d
-      WHERE d.delivery_id::text COLLATE "C" <> '' AND \(try isKnown("d.delivered_at"))
-      """
-    }
+  /// A query of all delivery ids, unsorted.
+  package var deliveryIds: String { get throws(PostgresError) { try identifiedDeliveries("d.delivery_id::text") } }
+
+  package static func deliveryId(_ row: borrowing CopyReader) throws(PostgresError) -> Identifier {
+    try row.salesText(0).shown
   }
 
-  package static func deliveryIds(
-    _ row: borrowing CopyReader
-  ) throws(PostgresError) -> (deliveryId: Identifier, orderId: Identifier?) {
-    (try row.salesText(0).shown, try row.salesText(1).present)
+  /// A query of some columns of the deliveries with an id, unsorted.
+  package func identifiedDeliveries(_ columns: String = deliveryColumns) throws(PostgresError) -> String {
+    """
+    SELECT \(columns) FROM \(schema).deliveries d
+    WHERE d.delivery_id::text COLLATE "C" <> '' AND \(try isKnown("d.delivered_at"))
+    """
   }
 
   /// True if the relation is a table with a unique index on the delivery id. A view may repeat rows.
@@ -238,6 +237,16 @@ package struct SalesRows: Sendable {
   ]
 
   package static let receiptColumns = SalesColumn.list(receipt, of: "r")
+
+  /// The condition on a receipt `r` that `receipt(_:asOf:)` finds no defect in it, text that is not UTF-8 apart. The
+  /// conditions keep the planner's estimate, which a condition on each length would make much smaller.
+  package static let isValidReceipt = """
+    r.receipt_id::text COLLATE "C" <> '' AND r.payload IS NOT NULL
+      AND greatest(octet_length(r.receipt_id::text), octet_length(r.order_id::text), octet_length(r.user_id::text),
+        octet_length(r.environment::text)) <= \(SalesContract.longestId)
+      AND r.status::text COLLATE "C" IN (\(receiptStatuses.map { "'\($0.text)'" }.joined(separator: ", ")))
+      AND \(isShown("r.received_at")) AND (r.checked_at IS NULL OR \(isShown("r.checked_at")))
+    """
 
   /// The precedence among valid rows of one receipt id; must agree with `Receipt.counts(_:before:)`.
   package static let receiptPrecedence = """

@@ -28,6 +28,12 @@ extension SalesRows {
   /// The range that a report can show in every time zone: spreadsheets begin with 1900 and end with 9999.
   static let shown: Range<Int64> = -2_208_900_000_000_000..<253_402_128_000_000_000
 
+  /// A condition that a date is in that range.
+  static func isShown(_ column: String) -> String {
+    let (first, end) = (shown.lowerBound / 1_000_000, shown.upperBound / 1_000_000)
+    return "\(column) >= to_timestamp(\(first)) AND \(column) < to_timestamp(\(end))"
+  }
+
   package static func timestamp(_ row: borrowing CopyReader, _ column: Int) throws(PostgresError) -> Timestamp {
     if try row.isNull(column) { return .missing }
     if try row.isInfinite(column) { return .infinite }

@@ -39,7 +39,7 @@ struct SimulatedAudit {
     }
     var counted = SalesTotals()
     for row in world.orders { counted.add(row) }
-    let deliveries = world.deliveries.map { (deliveryId: $0.deliveryId, orderId: $0.orderId) }
+    let deliveries = world.deliveries.map { RepeatedDeliveries.row($0) }
     let whole = counted
     try AuditStages(
       readers: readers, partition: partition, contestBatchSize: contestBatchSize, temporaryDirectory: folder

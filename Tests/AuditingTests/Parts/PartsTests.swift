@@ -163,7 +163,29 @@ import Testing
       return try RepeatedDeliveries(SalesRows(settings), shop: connection, directory: NSTemporaryDirectory()).isEmpty
     }
     #expect(isNone)
-    #expect(RepeatedDeliveries.firstOrders(among: [("", "o1"), ("", "o2"), ("", nil)]).isEmpty)
+    let nameless: [RepeatedDeliveries.Row] = [("", "o1", true), ("", "o2", true), ("", nil, true)]
+    #expect(RepeatedDeliveries.firstOrders(among: nameless).isEmpty)
+  }
+
+  /// Neither an earlier date nor a smaller order ID makes an invalid row count.
+  @Test func ofRowsWithOneDeliveryIDAValidOneCounts() {
+    func row(_ orderId: Identifier?, _ hours: Int64, defect: String? = nil) -> Delivery {
+      Delivery(
+        deliveryId: "d", orderId: orderId, userId: "u", productId: "p",
+        deliveredAt: CrowdedShop.asOf - .days(1) + .hours(hours), defect: defect)
+    }
+    /// The hours of the rows without a defect, of rows that come by order.
+    func counted(_ orders: [[Delivery]]) -> [Instant] {
+      let rows = orders.joined().map { RepeatedDeliveries.row($0) }
+      var repeated = RepeatedDeliveries(RepeatedDeliveries.firstOrders(among: rows))
+      return orders.flatMap { repeated.mark($0) }.filter { $0.defect == nil }.map(\.deliveredAt)
+    }
+    let (valid, bad) = (row("o2", 1), row("o2", 0, defect: "quantity 0"))
+    let expected = [valid.deliveredAt]
+    #expect(counted([[bad, valid]]) == expected && counted([[valid, bad]]) == expected)
+    #expect(counted([[row("o1", 0, defect: "quantity 0")], [bad, valid, row("o2", 2)], [row("o3", 0)]]) == expected)
+    let ofNone = row(nil, 1)
+    #expect(counted([[bad], [ofNone]]) == expected && counted([[bad], [bad]]).isEmpty)
   }
 
   @Test func statisticsDetermineTheCuts() async throws {
