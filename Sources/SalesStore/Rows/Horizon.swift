@@ -20,13 +20,11 @@ package struct Horizon: Hashable, Sendable {
     self.init(asOf: plan.asOf, clock: max(server, .now), isPastAudit: plan.isPastAudit)
   }
 
+  /// True if a date was written after the as-of. In an audit of the past every later date counts as such.
   package func hides(_ date: Instant) -> Bool { date > asOf && (isPastAudit || date <= clock) }
 
   /// The last date whose rows are hidden; a row with a later date is reported as wrong.
   package var hidesRowsUntil: Instant {
     isPastAudit ? Instant(microseconds: SalesRows.shown.upperBound - 1) : clock
   }
-
-  /// True if a date was written after the as-of. In an audit of the past it cannot be told from a wrong date.
-  func isDatedAfterAsOf(_ date: Instant) -> Bool { !isPastAudit && hides(date) }
 }
