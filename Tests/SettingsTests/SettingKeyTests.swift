@@ -371,11 +371,12 @@ import Testing
   }
 
   @Test(
-    "control characters for a terminal are escaped",
+    "characters that control a terminal, and invisible ones, are escaped",
     arguments: [
       ("plain ünïcödé 日本 👩‍👩‍👧", "plain ünïcödé 日本 👩‍👩‍👧"), ("a\tb\nc", "a\tb\nc"),
       ("\u{1B}[2Jgone", "\\u001B[2Jgone"), ("a\u{202E}b", "a\\u202Eb"), ("a\u{2066}b\u{200F}", "a\\u2066b\\u200F"),
       ("a\rb\u{7}", "a\\u000Db\\u0007"), ("\u{9B}31m", "\\u009B31m"), ("\u{FEFF}\u{2028}", "\\uFEFF\\u2028"),
+      ("a\u{200B}b\u{2060}\u{AD}", "a\\u200Bb\\u2060\\u00AD"), ("a\u{200C}b", "a\u{200C}b"),
     ])
   func terminal(_ text: String, plain: String) { #expect(Terminal.plain(text) == plain) }
 }

@@ -9,8 +9,8 @@ package enum Terminal {
     return Int(size.ws_col)
   }
 
-  /// Escapes characters that control a terminal or change the display order. IDs come from customers. A carriage return
-  /// before a line feed ends a line of CSV, and stays.
+  /// Escapes characters that control a terminal, change the display order or are invisible. IDs come from customers. A
+  /// carriage return before a line feed ends a line of CSV, and stays.
   package static func plain(_ text: String) -> String {
     guard text.unicodeScalars.contains(where: isActive) else { return text }
     var plain = ""
@@ -30,11 +30,13 @@ package enum Terminal {
     plain += "\\u" + String(repeating: "0", count: max(0, 4 - digits.count)) + digits
   }
 
-  // Control characters except tab and line feed, marks and overrides of direction, line separators.
+  // Control characters except tab and line feed, marks and overrides of direction, line separators, and characters
+  // without a glyph. Joiners stay, because words of some languages and emoji need them.
   private static func isActive(_ scalar: Unicode.Scalar) -> Bool {
     switch scalar.value {
     case 0x09, 0x0A: false
-    case 0..<0x20, 0x7F..<0xA0, 0x061C, 0x200E, 0x200F, 0x2028...0x202E, 0x2066...0x2069, 0xFEFF: true
+    case 0..<0x20, 0x7F..<0xA0, 0xAD, 0x061C, 0x180E, 0x200B, 0x200E, 0x200F, 0x2028...0x202E, 0x2060...0x206F, 0xFEFF:
+      true
     default: false
     }
   }
