@@ -19,7 +19,8 @@ extension NightRun {
     !request.hasOneSnapshot || request.asOf < startedAt - settings.clockSkew
   }
 
-  /// Returns the request with the as-of of the shop's store, which is earlier if no snapshot spans the store.
+  /// Returns the request with the as-of of the shop's store, which is earlier if no snapshot spans the store, and with
+  /// whether its IDs can be there.
   ///
   /// Ends the run early if the shop's relations break the contract: `SalesContractError`, `PostgresError`,
   /// `LateAsOfError`.
@@ -27,6 +28,10 @@ extension NightRun {
     let (settings, startedAt) = (settings, startedAt)
     return try await withBlockingThread { scope in
       let sales = try SalesStore.connect(settings, scope, applicationName: "night-audit")
+      var request = request
+      let selection = request.selection
+      request.selection.matchesNoRow = try !SalesStore.canHave(
+        selection.orderId, selection.userId, selection.productId, on: sales)
       switch try SnapshotScope(of: settings.salesSchema, on: sales) {
       case .everyConnection, .oneConnection:
         return try request.hasOneSnapshot ? request : request.withoutOneSnapshot(startedAt: startedAt)

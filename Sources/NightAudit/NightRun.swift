@@ -237,8 +237,9 @@ package struct NightRun: Sendable {
   }
 
   /// Counts the checks that are due. Asks nothing and changes nothing.
-  package func dueOnly(_ request: NightRequest) async throws -> RecheckSummary {
+  package func dueOnly(_ requested: NightRequest) async throws -> RecheckSummary {
     try await settings.withStore("night-audit") { _ in }
+    let request = try await requireSales(requested)
     let queue = try await openQueue(request, isTaking: false)
     var summary = RecheckSummary()
     summary.due = try await queue.dueCount() + queue.unknownCount()

@@ -8,6 +8,8 @@ package struct Selection: Hashable, Sendable {
   package var bundleId: String?
   /// True if there is no other app, so that orders without a bundle ID belong to it.
   package var isOnlyApp = false
+  /// True if the encoding of the shop's database lacks a character of an ID, so that no row has it.
+  package var matchesNoRow = false
 
   package init() {}
   package var isNarrowing: Bool { orderId != nil || userId != nil || productId != nil || bundleId != nil }

@@ -29,6 +29,22 @@ package enum SalesStore {
     return connection
   }
 
+  /// False if the encoding of the shop's database lacks a character of an ID, so that no row has it. Not for use within
+  /// a transaction, which the server's refusal would abort.
+  package static func canHave(
+    _ ids: Identifier?..., on connection: borrowing BlockingConnection
+  ) throws(PostgresError) -> Bool {
+    let texts = ids.compactMap { $0?.text }.filter { text in !text.utf8.allSatisfy { $0 < 0x80 } }
+    if texts.isEmpty { return true }
+    do throws(PostgresError) {
+      try connection.execute("SELECT $1::text[]", [.textArray(texts)])
+      return true
+    } catch {
+      if error.sqlState == SQLState.untranslatableCharacter { return false }
+      throw error
+    }
+  }
+
   /// Runs `body`, and repeats it once after a conflict with a standby's recovery or a lock. `body` must open new
   /// connections. A lost connection is repeated too while `body` only reads, because a standby also ends sessions that
   /// block its recovery.

@@ -5,6 +5,7 @@ import Run
 extension Selection {
   /// A condition on listed orders, aliased `o`. `onlyBundleId` is the app of orders without a bundle ID.
   package func orderCondition(onlyBundleId: String?) throws(PostgresError) -> String {
+    if matchesNoRow { return "FALSE" }
     var conditions: [String] = []
     if let orderId { conditions.append(try SalesRows.equals("o.order_id", orderId.text)) }
     if let userId { conditions.append(try SalesRows.equals("o.user_id", userId.text)) }
@@ -33,6 +34,10 @@ extension Selection {
   /// Returns the receipts of listed orders or users.
   package func receiptScope(_ sales: SalesRows, onlyBundleId: String?) throws(PostgresError) -> ReceiptScope {
     var scope = ReceiptScope()
+    if matchesNoRow {
+      scope.condition = "FALSE"
+      return scope
+    }
     var conditions: [String] = []
     if let orderId { conditions.append(try SalesRows.equals("r.order_id", orderId.text)) }
     if let userId {

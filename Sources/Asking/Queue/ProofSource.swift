@@ -199,6 +199,7 @@ package struct ProofSource: Sendable {
   }
 
   func listed(_ selection: Selection, onlyBundleId: String?) async throws -> ListedProofs {
+    if selection.matchesNoRow { return ListedProofs(receiptIds: [], orderIds: []) }
     var parameters: [PostgresValue] = []
     var conditions: [String] = []
     func add(_ value: String, _ condition: (String) -> String) {

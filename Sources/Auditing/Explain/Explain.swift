@@ -24,7 +24,7 @@ package struct Explain: Sendable {
 
   /// Explains one order, in one snapshot of each store. Throws `Missing` if the order does not exist.
   package func order(_ orderId: Identifier, asOf: Instant) async throws -> Explanation {
-    try await reading(asOf: asOf) { reader in
+    try await reading(orderId, asOf: asOf) { reader in
       if let explanation = try reader.explanation(of: orderId) { return explanation }
       throw Missing(orderId: orderId.text, similarIDs: try SimilarIDs.of(orderId.text, reader.orders))
     }
@@ -37,8 +37,9 @@ package struct Explain: Sendable {
     }
   }
 
+  /// - Parameter orderId: `Missing` is thrown if the encoding of the shop's database lacks a character of it.
   private func reading<Result: Sendable>(
-    asOf: Instant, _ body: @escaping @Sendable (ExplanationReader) throws -> Result
+    _ orderId: Identifier? = nil, asOf: Instant, _ body: @escaping @Sendable (ExplanationReader) throws -> Result
   ) async throws -> Result {
     let settings = settings
     let isPastAudit = asOf < .now - settings.clockSkew
@@ -47,6 +48,9 @@ package struct Explain: Sendable {
         let own = try scope.connect(settings.databaseURL, applicationName: "night-audit explain")
         try Migrator.requireCurrent(own)
         let shop = try SalesStore.connect(settings, scope, applicationName: "night-audit explain")
+        if let orderId, try !SalesStore.canHave(orderId, on: shop) {
+          throw Missing(orderId: orderId.text, similarIDs: [])
+        }
         try own.executeScript("SET jit = off")
         try shop.executeScript("SET jit = off")
         try own.begin(.snapshot)

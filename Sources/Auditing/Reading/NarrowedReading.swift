@@ -34,9 +34,11 @@ struct NarrowedReading {
   init?(_ plan: AuditPlan, _ reader: OrderReader) throws {
     guard plan.parts == nil else { return nil }
     (self.plan, sales) = (plan, reader.sales)
-    userId = plan.selection.orderId == nil ? plan.selection.userId : nil
+    userId = plan.selection.orderId == nil && !plan.selection.matchesNoRow ? plan.selection.userId : nil
     var start: Set<Identifier>
-    if let orderId = plan.selection.orderId {
+    if plan.selection.matchesNoRow {
+      start = []
+    } else if let orderId = plan.selection.orderId {
       start = [orderId]
     } else if let userId {
       start = try reader.orderIds(ofUsers: [userId])
