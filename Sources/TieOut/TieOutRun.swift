@@ -201,8 +201,8 @@ package struct TieOutRun: Sendable {
         GROUP BY 1, 2
         """, [.textArray(open)])
       for row in orders {
-        let product = Identifier(try row.text(1))
-        if try row.bool(2) || !sold.contains(product) { known[app(try row.text(0)), default: []].insert(product) }
+        let (bundleId, product) = (try row.shownText(0) ?? "", Identifier(try row.text(1)))
+        if try row.bool(2) || !sold.contains(product) { known[app(bundleId), default: []].insert(product) }
       }
     }
     return Scope(apps: settings.apps, known: known, reported: reported)
@@ -277,7 +277,7 @@ package enum ProductNames {
     let rows = try connection.execute(
       "SELECT product_id::text, name::text FROM \(table.sql) WHERE product_id IS NOT NULL AND name IS NOT NULL")
     var names: [Identifier: String] = [:]
-    for row in rows { names[Identifier(try row.text(0))] = try row.text(1) }
+    for row in rows { names[Identifier(try row.shownText(0) ?? "")] = try row.shownText(1) }
     return names
   }
 }

@@ -28,7 +28,7 @@ enum SimilarIDs {
         OR length(q.id) > 3 AND strpos(q.meant, q.plain) > 0
       ORDER BY abs(length(q.id) - length($1)), q.id LIMIT \(limit)
       """, [.text(text)])
-    for row in similar { found.append("There is an order \(try row.text(0)).") }
+    for row in similar { found.append("There is an order \(try row.shownText(0) ?? "").") }
     let others = [
       ("transaction", "orders", SalesRows.namedTransaction),
       ("receipt", "receipts", #"o.receipt_id::text COLLATE "C""#),
@@ -40,7 +40,7 @@ enum SimilarIDs {
         SELECT o.order_id::text COLLATE "C" FROM \(sales.schema).\(relation) o WHERE \(id) = $1 ORDER BY 1 LIMIT \(limit)
         """
       for row in try stores.sales.execute(query, [.text(text)]) {
-        let order = try row.optionalText(0).map { "of order \($0)" } ?? "without an order"
+        let order = try row.shownText(0).map { "of order \($0)" } ?? "without an order"
         let sentence = "\(text) is the ID of a \(what) \(order)."
         if !found.contains(sentence) { found.append(sentence) }
       }

@@ -112,10 +112,11 @@ package struct ChangeReasons {
       ORDER BY d.delivered_at, d.delivery_id::text COLLATE "C"
       """, interval + [orderIds, .textArray(ofDelivery.keys.sorted().map(\.text))])
     for row in deliveries {
-      let deliveryId = try row.text(1)
-      let ids = Set(try row.optionalText(0).flatMap { ofOrder[Identifier($0)] } ?? [])
+      let deliveryId = try row.shownText(1) ?? ""
+      let ids = Set(try row.shownText(0).flatMap { ofOrder[Identifier($0)] } ?? [])
         .union(ofDelivery[Identifier(deliveryId)] ?? [])
-      let what = "delivery \(deliveryId) of \(try row.optionalText(3) ?? "no units") to user \(try row.text(2))"
+      let (units, userId) = (try row.optionalText(3) ?? "no units", try row.shownText(2) ?? "")
+      let what = "delivery \(deliveryId) of \(units) to user \(userId)"
       for (date, verb) in [(try row.optionalTimestamp(4), "delivered"), (try row.optionalTimestamp(5), "taken back")] {
         guard let date else { continue }
         for id in ids { add("\(Instant(microseconds: date).text) \(verb): \(what)", to: id) }
@@ -128,8 +129,8 @@ package struct ChangeReasons {
       WHERE o.order_id::text COLLATE "C" = ANY ($3) AND o.updated_at > $1 AND o.updated_at <= $2 ORDER BY o.updated_at
       """, interval + [orderIds])
     for row in orders {
-      let verb = try row.bool(3) ? "recorded" : "changed"
-      let what = "\(Instant(microseconds: try row.timestamp(1)).text) the shop \(verb) the order: \(try row.text(2))"
+      let (verb, status) = (try row.bool(3) ? "recorded" : "changed", try row.shownText(2) ?? "")
+      let what = "\(Instant(microseconds: try row.timestamp(1)).text) the shop \(verb) the order: \(status)"
       for id in ofOrder[Identifier(try row.text(0))] ?? [] { add(what, to: id) }
     }
   }

@@ -242,7 +242,7 @@ struct OrderReader {
 
   // MARK: - Users
 
-  /// The order ID and the own ID of each receipt or delivery of a user; nil in place of an empty one.
+  /// The order ID and the own ID of each receipt or delivery of a user; nil in place of an empty or invalid one.
   func rows(
     ofUser userId: Identifier, in relation: String, id: String, date: String
   ) throws -> [(orderId: Identifier?, id: Identifier?)] {
@@ -253,7 +253,7 @@ struct OrderReader {
       WHERE \(try SalesRows.equals("r.user_id", userId.text)) AND \(try sales.isKnown("r.\(date)"))
       """)
     while try rows.advance() {
-      let (orderId, id) = (try rows.optionalId(0), try rows.optionalId(1))
+      let (orderId, id) = (try rows.validId(0), try rows.validId(1))
       found.append((orderId: orderId == "" ? nil : orderId, id: id == "" ? nil : id))
     }
     return found
@@ -275,8 +275,15 @@ extension BlockingConnection {
     return rows
   }
 
-  /// The IDs in the first column of a query that reads `ids`. Rows without one are left out.
+  /// The IDs in the first column of a query that reads `ids`. Rows without a valid one are left out.
   fileprivate func firstColumn(_ query: String, _ ids: Set<Identifier>) throws -> Set<Identifier> {
-    Set(try rows(query, ids) { try $0.optionalId(0) }.compactMap(\.self))
+    Set(try rows(query, ids) { try $0.validId(0) }.compactMap(\.self))
+  }
+}
+
+extension CopyReader {
+  /// nil also for an ID that is not UTF-8, which a database without an encoding may have.
+  fileprivate func validId(_ column: Int) throws(PostgresError) -> Identifier? {
+    try isText(column) ? optionalId(column) : nil
   }
 }

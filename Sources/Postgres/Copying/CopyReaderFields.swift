@@ -32,16 +32,8 @@ extension CopyReader {
 
   /// The text of a field that `isText` rejects, for display: bytes other than ASCII as `\xE9`.
   public func escapedText(_ column: Int) throws(PostgresError) -> String {
-    let digits = Array("0123456789ABCDEF".utf8)
-    var characters: [UInt8] = []
-    for byte in unsafe [UInt8](try present(column)) {
-      if (1..<0x80).contains(byte) {
-        characters.append(byte)
-      } else {
-        characters += [UInt8(ascii: "\\"), UInt8(ascii: "x"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
-      }
-    }
-    return String(decoding: characters, as: UTF8.self)
+    let bytes = try unsafe present(column)
+    return unsafe BinaryFormat.escapedText(bytes)
   }
 
   /// Passes the valid UTF-8 of a `text` to `body` without copying; valid only during the call.

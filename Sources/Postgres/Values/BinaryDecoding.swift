@@ -11,6 +11,26 @@ extension BinaryFormat {
     return String(copying: text)
   }
 
+  /// Text for display, valid UTF-8 or not.
+  static func shownText(_ bytes: UnsafeRawBufferPointer) -> String {
+    if let text = unsafe text(bytes) { return text }
+    return unsafe escapedText(bytes)
+  }
+
+  /// Bytes other than ASCII are shown as `\xE9`.
+  static func escapedText(_ bytes: UnsafeRawBufferPointer) -> String {
+    let digits = Array("0123456789ABCDEF".utf8)
+    var characters: [UInt8] = []
+    for byte in unsafe [UInt8](bytes) {
+      if (1..<0x80).contains(byte) {
+        characters.append(byte)
+      } else {
+        characters += [UInt8(ascii: "\\"), UInt8(ascii: "x"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
+      }
+    }
+    return String(decoding: characters, as: UTF8.self)
+  }
+
   /// True for valid UTF-8 without a zero byte. Postgres text has no zero byte, but records from other sources may.
   static func isText(_ bytes: UnsafeRawBufferPointer) -> Bool {
     if unsafe isASCII(bytes) { return true }

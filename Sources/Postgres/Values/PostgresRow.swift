@@ -24,6 +24,11 @@ public struct PostgresRow: Sendable {
     try unsafe optional(key, "text", where: \.isText, BinaryFormat.text)
   }
 
+  /// A text for display; of a text that is not valid UTF-8, bytes other than ASCII as `\xE9`. nil for NULL.
+  public func shownText(_ key: some PostgresColumnKey) throws(PostgresError) -> String? {
+    try unsafe optional(key, "text", where: \.isText, BinaryFormat.shownText)
+  }
+
   public func int64(_ key: some PostgresColumnKey) throws(PostgresError) -> Int64 {
     try unsafe required(key, "an integer", where: \.isInteger, BinaryFormat.integer)
   }

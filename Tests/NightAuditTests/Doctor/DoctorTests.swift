@@ -616,6 +616,31 @@ struct DoctorTests {
     #expect(found.compactMap(\.problem).count == 1, "\(found)")
   }
 
+  @Test("text that is not UTF-8, in a database without an encoding, is shown with its bytes and ends no examination")
+  func noEncoding() async throws {
+    var settings = Settings()
+    settings.databaseURL = try await PrivatePostgres.shared().createDatabase(encoding: "SQL_ASCII")
+    let examined = settings
+    let found = try await withBlockingThread { scope in
+      let connection = try scope.connect(examined.databaseURL, applicationName: "tests")
+      try SalesSchema.create("sales", connection)
+      try connection.executeScript(
+        #"""
+        INSERT INTO sales.orders
+          (order_id, user_id, product_id, quantity, amount, currency, status, created_at, updated_at)
+          SELECT 'o' || n, E'u\351', E'p\351', 1, 1, 'USD', 'verified', now() - interval '1 day', now()
+          FROM generate_series(1, 30) n;
+        INSERT INTO sales.deliveries SELECT 'd' || n, 'o' || n, E'u\351', E'q\351', 1, now(), NULL
+          FROM generate_series(1, 30) n;
+        INSERT INTO sales.receipts SELECT 'r' || n, 'o' || n, E'u\351', 'x', NULL, 'verified', NULL, now()
+          FROM generate_series(1, 30) n
+        """#)
+      return try SalesHealth(settings: examined).examine(connection, scope)
+    }
+    let user = try #require(found.first { $0.subject == "sales.orders.user_id" })
+    #expect((user.problem ?? user.warning)?.contains(#"user u\xE9"#) == true, "\(user)")
+  }
+
   /// Roles belong to the cluster, so later tests would see a change of the role.
   private static let reset = """
     ALTER ROLE auditor LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE CONNECTION LIMIT -1; ALTER ROLE auditor RESET ALL;

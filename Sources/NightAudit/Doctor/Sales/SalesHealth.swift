@@ -236,8 +236,9 @@ struct SalesHealth {
       var order: Order?
       if try reader.bool(payloadColumn + 1), case .valid(let row) = try sales.order(reader, asOf: .now) { order = row }
       let isMalformed = payload?.kind ?? .malformed == .malformed
-      let sender = try reader.optionalText(payloadColumn + 2).map { Identifier($0) } ?? order?.userId
-      let person = sender ?? Identifier("receipt \(count)")
+      let sender = payloadColumn + 2
+      let userId = try reader.isText(sender) ? reader.optionalText(sender).map { Identifier($0) } : nil
+      let person = userId ?? order?.userId ?? Identifier("receipt \(count)")
       if senders.insert(person).inserted || !isMalformed {
         malformed.count(isMalformed, "a receipt \(order.map { "of order \($0.orderId)" } ?? "without an order")")
       }

@@ -97,9 +97,13 @@ struct SalesLinks {
     _ link: RowComparison, among rows: String, _ connection: borrowing BlockingConnection,
     _ parameters: [PostgresValue] = [], where condition: String = "TRUE"
   ) throws -> [String] {
-    try connection.execute(
-      "SELECT \(link.example) FROM \(rows) AND \(condition) AND \(link.odd) LIMIT 3", parameters
-    ).compactMap { row in try row.optionalText(0) }
+    try texts("SELECT \(link.example) FROM \(rows) AND \(condition) AND \(link.odd) LIMIT 3", connection, parameters)
+  }
+
+  private func texts(
+    _ query: String, _ connection: borrowing BlockingConnection, _ parameters: [PostgresValue] = []
+  ) throws -> [String] {
+    try connection.execute(query, parameters).compactMap { row in try row.shownText(0) }
   }
 
   // MARK: - Orders of one user, orders without deliveries
@@ -110,8 +114,7 @@ struct SalesLinks {
       """
       SELECT (SELECT count(*) FROM (SELECT FROM \(recent) LIMIT \(Tally.fewest)) AS few),
         EXISTS (SELECT FROM \(recent)
-          AND o.user_id::text IS DISTINCT FROM (SELECT o.user_id::text FROM \(recent) LIMIT 1)),
-        ARRAY(SELECT 'order ' || o.order_id::text || ': user ' || o.user_id::text FROM \(recent) LIMIT 3)
+          AND o.user_id::text IS DISTINCT FROM (SELECT o.user_id::text FROM \(recent) LIMIT 1))
       """
     ).single()
     guard try row.int64(0) >= Tally.fewest, try !row.bool(1) else { return [] }
@@ -119,7 +122,8 @@ struct SalesLinks {
       Diagnosis(
         subject: "\(settings.salesSchema).orders.user_id", held: true, because: "is the same in all orders",
         remedy: "select the column of the buyer in the view: purchases and deliveries are matched by user",
-        examples: try row.textArray(2).compactMap(\.self))
+        examples: try texts(
+          "SELECT 'order ' || o.order_id::text || ': user ' || o.user_id::text FROM \(recent) LIMIT 3", connection))
     ]
   }
 
@@ -136,8 +140,7 @@ struct SalesLinks {
       WITH first AS MATERIALIZED (SELECT * FROM \(tokens) f LIMIT 1)
       SELECT (SELECT count(*) FROM (SELECT FROM \(tokens) o LIMIT \(Tally.fewest)) AS few),
         EXISTS (SELECT FROM \(tokens) o WHERE o.token <> first.token),
-        EXISTS (SELECT FROM \(tokens) o WHERE o.user_id <> first.user_id),
-        ARRAY(SELECT 'order ' || order_id || ' of user ' || user_id || ': ' || token FROM \(tokens) o LIMIT 3)
+        EXISTS (SELECT FROM \(tokens) o WHERE o.user_id <> first.user_id)
       FROM first
       """)
     guard let row = rows.first, try row.int64(0) >= Tally.fewest, try !row.bool(1), try row.bool(2) else { return [] }
@@ -146,7 +149,9 @@ struct SalesLinks {
         subject: "\(settings.salesSchema).orders.app_account_token", held: true,
         because: "is the same in the orders of different users",
         remedy: "select the UUID that the app gives to StoreKit for this user, or NULL",
-        examples: try row.textArray(3).compactMap(\.self))
+        examples: try texts(
+          "SELECT 'order ' || order_id || ' of user ' || user_id || ': ' || token FROM \(tokens) o LIMIT 3",
+          connection))
     ]
   }
 
@@ -209,7 +214,7 @@ struct SalesLinks {
       FROM \(schema).orders WHERE created_at >= \(since) AND \(isCompared("order_id")) GROUP BY 1
       """
     ).reduce(into: [:]) { counts, row in
-      counts[try row.text(0)] = OrderCounts(all: Int(try row.int64(1)), verified: Int(try row.int64(2)))
+      counts[try row.shownText(0) ?? ""] = OrderCounts(all: Int(try row.int64(1)), verified: Int(try row.int64(2)))
     }
   }
 
@@ -244,7 +249,7 @@ struct SalesLinks {
       """
     ).map { row in
       let tallies = try links.indices.map { try Tally(row, at: 1 + 2 * $0) }
-      return ProductRows(product: try row.optionalText(0), tallies: tallies)
+      return ProductRows(product: try row.shownText(0), tallies: tallies)
     }
   }
 
