@@ -20,8 +20,10 @@ package struct Horizon: Hashable, Sendable {
     self.init(asOf: plan.asOf, clock: max(server, .now), isPastAudit: plan.isPastAudit)
   }
 
-  /// True if a date was written after the as-of. In an audit of the past every later date counts as such.
-  package func hides(_ date: Instant) -> Bool { date > asOf && (isPastAudit || date <= clock) }
+  package func hides(_ date: Instant) -> Bool { isPastAudit ? date > asOf : isDatedAfterAsOf(date) }
+
+  /// True if a date was written after the as-of. A date later than the clock is wrong, as it was at a past as-of.
+  func isDatedAfterAsOf(_ date: Instant) -> Bool { date > asOf && date <= clock }
 
   /// The last date whose rows are hidden; a row with a later date is reported as wrong.
   package var hidesRowsUntil: Instant {

@@ -110,7 +110,7 @@ package struct SalesRows: Sendable {
   ) {
     // Text that cannot be an ID counts as none.
     if let id = order.transactionId, !id.withBytes(Identifier.canBeTransactionID) { order.transactionId = nil }
-    if let date = order.verifiedAt, horizon?.hides(date) ?? false { order.verifiedAt = nil }
+    if let date = order.verifiedAt, horizon?.isDatedAfterAsOf(date) ?? false { order.verifiedAt = nil }
     order.isChangedAfterAsOf = horizon?.hides(updatedAt) ?? false
     if order.status == .refunded { order.refundBookedBy = updatedAt }
   }
