@@ -137,14 +137,17 @@ package struct NightRun: Sendable {
   private static let followUpRoundLimit = 5
 
   /// Asks Apple and repeats the audit for as long as it finds open questions and there is time.
+  ///
+  /// Without time the questions become due, so that the last audit sees that their answers are missing.
   private func audited(
     _ plan: AuditPlan, _ request: NightRequest, _ channels: Channels, _ recheck: inout RecheckSummary,
     _ supplement: SupplementSource?, saving record: RunRecord, known: KnownRuns,
     since began: ContinuousClock.Instant, deadline: ContinuousClock.Instant, isLate: Bool
   ) async throws -> AuditOutcome {
-    var (asked, rounds) = (OpenQuestions(), 0)
+    var (asked, rounds, isOver) = (OpenQuestions(), 0, false)
     while true {
-      let isLast = rounds == Self.followUpRoundLimit || recheck.endedEarly != nil || .now >= deadline
+      let isLast = isOver
+      isOver = rounds == Self.followUpRoundLimit || recheck.endedEarly != nil || .now >= deadline
       switch try await audit(
         plan, request, recheck, supplement, saving: record, known: known, since: began,
         asked: isLast || isLate || !request.mayAsk ? nil : asked)
@@ -152,8 +155,12 @@ package struct NightRun: Sendable {
       case .report(let audited): return audited
       case .needsAnswers(let open):
         rounds += 1
-        // Findings that these answers end never reach a report.
-        recheck.add(try await self.recheck(request, channels, runId: runId, deadline: deadline, open: open))
+        if isOver {
+          try await keepDue(open.critical, request)
+        } else {
+          // Findings that these answers end never reach a report.
+          recheck.add(try await self.recheck(request, channels, runId: runId, deadline: deadline, open: open))
+        }
         try stop.check()
         asked.add(open)
       }
@@ -163,14 +170,20 @@ package struct NightRun: Sendable {
   /// Makes open questions due for the next re-check, because Apple is not asked while parts are joined.
   private func keepUnaskedChecksDue(_ unasked: Set<CheckSubject>, _ request: NightRequest) async throws {
     if unasked.isEmpty { return }
-    let queue = try await openQueue(request)
-    try await queue.ask(about: unasked)
-    await queue.close()
+    try await keepDue(unasked, request)
     logger.warning(
       """
       critical findings rest on answers older than this night: run night-audit recheck --as-of \(request.asOf.text), audit \
       the parts again, and join them
       """)
+  }
+
+  /// Makes the checks due until Apple has answered.
+  private func keepDue(_ unasked: Set<CheckSubject>, _ request: NightRequest) async throws {
+    if unasked.isEmpty { return }
+    let queue = try await openQueue(request)
+    try await queue.ask(about: unasked)
+    await queue.close()
   }
 
   /// Asks Apple, unless parts were audited before, or the host's clock is behind.

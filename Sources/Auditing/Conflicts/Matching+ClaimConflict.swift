@@ -181,6 +181,7 @@ struct ClaimConflict {
   private var nearestOrders: [Identifier: (claimant: Claimant, claims: OrderClaims, purchases: Int)] = [:]
   /// Transactions that orders left out of the matching state or are linked to.
   private var claimed: Set<TransactionKey> = []
+  private var awaitedRefunds: Set<PurchaseKey> = []
 
   /// - Parameter largeSetSize: the number of a transaction's claimants that are searched instead of indexed.
   init(
@@ -210,6 +211,7 @@ struct ClaimConflict {
       let known = facts.known.filter { !linked.contains($0.key) }
       facts.knownList = known.isEmpty ? linked : VerifiedTransactions(known + linked.records)
     }
+    awaitedRefunds.formUnion(facts.awaitedRefunds(rules))
     let claimant = facts.claimant(rules)
     let own = Set(contestedOrder.claimable.map(\.purchaseKey))
     if let secure = SecureOwner(claimant, own: own, rules: rules) { return try add(claimant, secure, decided) }
@@ -300,7 +302,7 @@ struct ClaimConflict {
   consuming func matched() -> Outcome {
     claimants += nearestOrders.values.map(\.claimant)
     for kind in best { claimants += [kind.first] + [kind.second].compactMap(\.self) }
-    let matching = Matching(of: claimants, rules: rules)
+    let matching = Matching(of: claimants, awaitedRefunds: awaitedRefunds, rules: rules)
     let claimed = claimed
     var owned: Set<PurchaseKey> = []
     for claims in matching.claims.values { owned.formUnion(claims.owned.map(\.purchaseKey)) }

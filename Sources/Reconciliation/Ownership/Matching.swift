@@ -28,10 +28,12 @@ public struct Matching {
   var crowd: InterchangeableOrders?
 
   /// Matches orders that share no purchase with an order outside.
-  public init(of input: consuming [Claimant], rules: Rules) {
+  ///
+  /// - Parameter awaitedRefunds: purchases whose refund a missing answer may state.
+  public init(of input: consuming [Claimant], awaitedRefunds: Set<PurchaseKey> = [], rules: Rules) {
     let claimants = input.sorted { ($0.order.createdAt, $0.order.orderId) < ($1.order.createdAt, $1.order.orderId) }
     self.init(deciding: claimants, rules, without: Array(repeating: false, count: claimants.count))
-    recordLostClaims()
+    recordLostClaims(awaitedRefunds)
     for index in claimants.indices { finish(index) }
   }
 
@@ -232,7 +234,7 @@ public struct Matching {
   /// The limit of lost claims per order: a user with many orders loses most purchases in the receipts.
   static let lostClaimLimit = 8
 
-  private mutating func recordLostClaims() {
+  private mutating func recordLostClaims(_ awaitedRefunds: Set<PurchaseKey>) {
     // An order that gains nothing while all unanswered orders are absent gains nothing with them.
     let mayChange = claimants.map { $0.mayChange(rules: rules) }
     let decided =
@@ -243,17 +245,63 @@ public struct Matching {
         if gained.contains(where: { $0.isLive && owners[$0.purchaseKey] != index }) { waiting.insert(index) }
       }
     }
+    let alternatives = [decided] + [refunding(lost(among: awaitedRefunds))].compactMap(\.self)
     for loss in crowd?.losses ?? [] {
       for place in loss.sales {
-        if let sale = crowd?.sales[place].transaction { lose(sale, by: loss.index, decided, mayChange) }
+        if let sale = crowd?.sales[place].transaction { lose(sale, by: loss.index, alternatives, mayChange) }
       }
     }
     for own in links {
       for link in own.sorted(by: { $0.transaction.key < $1.transaction.key }) {
         if claimants[link.index].isOpen, couldOutrank(link) { provisional.insert(link.transaction.purchaseKey) }
-        lose(link.transaction, by: link.index, decided, mayChange)
+        lose(link.transaction, by: link.index, alternatives, mayChange)
       }
     }
+  }
+
+  /// Those of the purchases that orders without a payment have lost to others.
+  private func lost(among purchases: Set<PurchaseKey>) -> Set<PurchaseKey> {
+    if purchases.isEmpty { return [] }
+    var lost: Set<PurchaseKey> = []
+    for loss in crowd?.losses ?? [] {
+      for place in loss.sales { if let sale = crowd?.sales[place].transaction { lost.insert(sale.purchaseKey) } }
+    }
+    for (index, own) in links.enumerated()
+    where claims[claimants[index].order.orderId]?.owned.first?.environment != .production {
+      lost.formUnion(own.lazy.map(\.transaction.purchaseKey))
+    }
+    return lost.intersection(purchases)
+  }
+
+  /// The matching if Apple had refunded the purchases; nil: there are none.
+  ///
+  /// An order leaves a refunded purchase to others if it prefers a live one, or has another one besides.
+  private func refunding(_ purchases: Set<PurchaseKey>) -> Matching? {
+    if purchases.isEmpty { return nil }
+    // Orders with the same transactions go on sharing one list.
+    var changed: [ObjectIdentifier: VerifiedTransactions] = [:]
+    func changing(_ list: VerifiedTransactions) -> VerifiedTransactions {
+      if let known = changed[ObjectIdentifier(list)] { return known }
+      var result = list
+      if list.records.contains(where: { purchases.contains($0.purchaseKey) }) {
+        result = VerifiedTransactions(
+          list.records.map { record in
+            guard purchases.contains(record.purchaseKey) else { return record }
+            var refunded = record
+            refunded.revocation = Revocation(date: rules.asOf)
+            return refunded
+          })
+      }
+      changed[ObjectIdentifier(list)] = result
+      return result
+    }
+    let refunded = claimants.map { claimant in
+      Claimant(
+        order: claimant.order, proven: changing(claimant.list), known: changing(claimant.knownList),
+        signedIds: claimant.signedIds, proofIds: claimant.proofIds, proofValidity: claimant.proofValidity,
+        isOpen: claimant.isOpen, isStatedIDUnknown: claimant.isStatedIDUnknown, hasGoods: claimant.hasGoods)
+    }
+    return Matching(deciding: refunded, rules, without: isAbsent)
   }
 
   private func couldOutrank(_ link: Link) -> Bool {
@@ -266,7 +314,7 @@ public struct Matching {
   }
 
   private mutating func lose(
-    _ transaction: TransactionRecord, by index: Int, _ decided: Matching, _ mayChange: [Bool]
+    _ transaction: TransactionRecord, by index: Int, _ alternatives: [Matching], _ mayChange: [Bool]
   ) {
     guard let owner = owners[transaction.purchaseKey], owner != index else { return }
     // The proof may show more than the ID once it can be read.
@@ -277,7 +325,9 @@ public struct Matching {
     // An order whose claims may change is absent from the decided orders, so that it gains nothing among them.
     let couldGain =
       mayChange[index] && mayChange[owner]
-      || decided.claims[orderId]?.owned.contains { $0.environment == transaction.environment } ?? false
+      || alternatives.contains { alternative in
+        alternative.claims[orderId]?.owned.contains { $0.environment == transaction.environment } ?? false
+      }
     let claim = LostClaim(
       transaction: transaction, ownerOrderId: order.orderId, ownerUserId: order.userId,
       isFinal: !claimants[index].isOpen && !couldGain)

@@ -90,6 +90,14 @@ public struct ProofStateFields<ID: FieldText, Text: FieldText>: Equatable {
     outcome == .verified && unansweredSince != nil && !isStuck(rules)
   }
 
+  /// True if Apple owes an answer that may state a refund of what the proof contains, and the question is not stuck.
+  func owesRefundStatement(_ rules: Rules) -> Bool {
+    if isStuck(rules) { return false }
+    if isRenewalUnanswered(rules) || awaitsAnswer { return true }
+    guard outcome == .verified, let due else { return false }
+    return isOwed(asOf: rules.asOf, stuckAfter: rules.stuckAfter) && rules.asOf - due.from < rules.stuckAfter
+  }
+
   /// True if a missing answer may state the kind of purchase or a refund, beyond the list in the receipt.
   public var awaitsDetails: Bool { awaitsAnswer && kind != .signed }
 

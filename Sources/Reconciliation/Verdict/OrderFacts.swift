@@ -149,6 +149,24 @@ public struct OrderFacts: Sendable {
       }
   }
 
+  /// The live purchases linked to the order whose refund a missing answer about its proofs or its stated ID may state.
+  public func awaitedRefunds(_ rules: Rules) -> Set<PurchaseKey> {
+    let open = validReceipts.filter { $0.state.isProof && $0.state.owesRefundStatement(rules) }
+    let isStatedOpen = lookup?.owesRefundStatement(rules) ?? false
+    if open.isEmpty, !isStatedOpen { return [] }
+    let own = claimant(rules)
+    let stated = own.stated(rules: rules)
+    var awaited: Set<PurchaseKey> = []
+    for record in proven + known where record.isLive && !record.hasRevocationStatement(since: rules.asOf) {
+      let isAsked =
+        isStatedOpen && record.isOf(order.transactionId)
+        || list.contains(record.key)
+          && open.contains { $0.state.signedTransactionId ?? record.transactionId == record.transactionId }
+      if isAsked, own.link(to: record, stated: stated, rules: rules) != nil { awaited.insert(record.purchaseKey) }
+    }
+    return awaited
+  }
+
   /// True if it was refunded, and a missing answer could show that only a part was.
   public func awaitsShare(of record: TransactionRecord) -> Bool {
     record.isRefundShareUnknown && awaitsDetails(of: record)

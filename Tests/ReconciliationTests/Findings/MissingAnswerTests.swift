@@ -179,6 +179,36 @@ import Testing
     }
   }
 
+  @Test("An order is no duplicate while a missing answer may state a refund that would give it the purchase")
+  func refundOfLostPurchase() {
+    let (night, tomorrow) = (Dueness(from: asOf, rank: .critical), Dueness(from: asOf + .days(1), rank: .stale))
+    let duplicate = "unpaid duplicate"
+    for (silence, due, isStated, hasOther, expected) in [
+      (nil, nil, false, true, duplicate), (nil, tomorrow, false, true, duplicate),
+      (nil, night, false, true, "unconfirmed awaiting_evidence"),
+      (.hours(0), tomorrow, false, true, "unconfirmed awaiting_evidence"),
+      (.hours(48), tomorrow, false, true, duplicate), (.hours(0), tomorrow, true, true, duplicate),
+      (.hours(0), tomorrow, false, false, duplicate),
+    ] as [(Span?, Dueness?, Bool, Bool, String)] {
+      var scene = ShopFixture()
+      let records = ["T1", "T2"].map { id in
+        scene.transaction(id) {
+          $0.appAccountToken = .stated("a1")
+          if isStated { $0.revocationStatedDate = asOf }
+        }
+      }
+      // The second charge of the owner, who keeps the first one if Apple has refunded the second.
+      let paying = hasOther ? records[0] : records[1]
+      scene.order("owner", by: "ann", with: .signed(paying)) { $0.appAccountToken = "a1" }
+      let proof = ShopFixture.Proof(.verified(.signed, id: "T2"), of: [records[1]]) { receipt in
+        (receipt.state.unansweredSince, receipt.state.due) = (silence.map { asOf - $0 }, due)
+      }
+      scene.order(by: "bob", hours: 90, with: proof, isServed: true)
+      if !hasOther { scene.world.transactions.removeAll { $0.transactionId == "T1" } }
+      #expect(scene.world.judged()?.payment == expected, "\(String(describing: silence)) \(isStated) \(hasOther)")
+    }
+  }
+
   @Test("A job acts only on an answer of this night")
   func actions() throws {
     for (answeredAt, expected) in [

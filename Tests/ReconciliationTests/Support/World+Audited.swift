@@ -80,7 +80,9 @@ extension World {
       let person = rules.people.person(one.order.userId)
       facts[orderId]?.unansweredOrders = unansweredOrders[person] ?? []
     }
-    let matching = Matching(of: facts.values.map { $0.claimant(rules) }, rules: rules)
+    let matching = Matching(
+      of: facts.values.map { $0.claimant(rules) },
+      awaitedRefunds: facts.values.reduce(into: []) { $0.formUnion($1.awaitedRefunds(rules)) }, rules: rules)
     let usersByToken = self.usersByToken()
     let neighbors = neighbors(facts, matching)
     for (orderId, claims) in matching.claims {
