@@ -35,9 +35,9 @@ public struct UnusualShare: Hashable, Sendable {
   public var nights: Int
 
   /// Returns subjects with over a tenth of the orders, at least five, and three times the earlier share.
-  /// At least two earlier nights are needed.
+  /// At least two earlier nights are needed. A period without orders has no shares.
   public static func all(_ totals: Totals, since precedent: EarlierNights) -> [UnusualShare] {
-    guard precedent.nights >= 2, precedent.orders > 0 else { return [] }
+    guard precedent.nights >= 2, precedent.orders > 0, totals.ordersRead > 0 else { return [] }
     return Subject.all.compactMap { subject in
       let count =
         switch subject {

@@ -8,6 +8,7 @@ import Testing
     (11, 100, 10, 1_000, 28, true), (10, 100, 10, 1_000, 28, false), (11, 100, 37, 1_000, 28, false),
     (11, 100, 36, 1_000, 28, true), (4, 10, 0, 1_000, 28, false), (5, 10, 0, 1_000, 28, true),
     (11, 100, 0, 1_000, 1, false), (11, 100, 0, 1_000, 2, true), (11, 100, 0, 0, 28, false),
+    (5, 0, 0, 1_000, 28, false),
   ])
   func aShareIsUnusualAboveAllThreeLimits(
     _ count: Int, _ orders: Int, _ before: Int, _ ordersBefore: Int, _ nights: Int, _ isUnusual: Bool
