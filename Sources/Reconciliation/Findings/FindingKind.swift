@@ -245,7 +245,7 @@ public enum FindingKind: String, OrderedCases, Sendable {
     case .amountMismatch:
       Definition(
         "Amount mismatch", .major, traits: [.needsServerAPI],
-        meaning: "Apple's recorded price is not the order's, and no offer explains it.",
+        meaning: "Apple's price differs from the order's amount, with an offer or without.",
         suggestedAction: "Correct the price in the shop or the order's amount.",
         likelyCause: "whether amount is the total that the customer paid, in units of currency and not cents")
     case .currencyMismatch:
