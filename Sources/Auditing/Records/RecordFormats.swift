@@ -26,6 +26,7 @@ extension Finding: FieldCoded {
     try coder.code(&amount)
     try coder.code(&atStake)
     try coder.code(&isAmountAtRiskUnknown)
+    try coder.code(&refundToBook)
     try coder.code(&units)
     try coder.code(&occurredAt)
     try coder.code(&orderedAt)

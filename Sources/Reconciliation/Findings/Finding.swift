@@ -40,6 +40,8 @@ public struct Finding: Hashable, Sendable {
   public var atStake: Money?
   /// True if the amount at risk is unknown. `atStake` is nil then.
   public var isAmountAtRiskUnknown = false
+  /// The amount to book with the action `book_refund`, whichever finding of the order has an amount at risk.
+  public var refundToBook: Money?
   /// Apple's date of the refund, of its reversal, or of the purchase, else the date of the order, delivery or receipt.
   public var occurredAt: Instant?
   /// The creation of the order; nil: the finding is about no order.
@@ -76,10 +78,11 @@ public struct Finding: Hashable, Sendable {
     if kind == .renewalWithoutOrder, severity == .major {
       return "End the access: Apple refunded this renewal, and no other period pays for it."
     }
-    guard kind.action.deliversGoods, action == .look else { return kind.suggestedAction }
-    return
-      "Ask Apple again (night-audit recheck --order ID), and read the reason and the order's other findings. "
-      + "\(kind.suggestedAction)"
+    if kind == .duplicateClaim, deliveredAt == nil {
+      return "Keep the order that owns the payment and correct the status of this one, whose goods no user has."
+    }
+    guard action == .look, let first = kind.action.stepBeforePersonActs else { return kind.suggestedAction }
+    return "\(first) \(kind.suggestedAction)"
   }
 
   public init(kind: FindingKind, subject: Subject, reason: Reason) {

@@ -17,4 +17,16 @@ public enum FindingAction: String, Hashable, CaseIterable, Sendable {
     case .takeBack, .bookRefund, .correctStatus, .look: false
     }
   }
+
+  /// What a person does first if a rule took the action from the shop's jobs; nil: a person acts in any case.
+  var stepBeforePersonActs: String? {
+    switch self {
+    case .deliver, .deliverRest, .reinstate:
+      "Ask Apple again (night-audit recheck --order ID), and read the reason and the order's other findings."
+    case .takeBack: "Read the reason and the order's other findings before you take anything back."
+    case .bookRefund: "Read the reason and the order's other findings before you book anything."
+    case .correctStatus: "Read the reason and the order's other findings before you change the status."
+    case .look: nil
+    }
+  }
 }

@@ -90,6 +90,10 @@ final class FindingRules {
     found.sort { ($0.kind.index, $0.subject) < ($1.kind.index, $1.subject) }
     keepOne(.takeBack)
     keepOne(.bookRefund)
+    // Before another finding of the order carries the amount.
+    for index in found.indices where found[index].action == .bookRefund {
+      found[index].refundToBook = found[index].atStake
+    }
     let ofOrder = found.indices.filter { found[$0].kind != .chargedTwice }
     let placed = ofOrder.filter { found[$0].atStake != nil }
     let most = placed.compactMap { stake(at: $0) }.max()
@@ -164,7 +168,6 @@ final class FindingRules {
   private func keepOne(_ action: FindingAction) {
     let takers = found.indices.filter { found[$0].action == action }
     guard takers.count > 1 else { return }
-    // The first finding carries the amount at risk, which is the amount to book.
     let taker =
       action == .bookRefund
       ? takers.first

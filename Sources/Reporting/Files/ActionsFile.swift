@@ -53,6 +53,7 @@ struct ActionsFile: ~Copyable {
     text.put("paid_at", finding.paidAt?.text)
     text.put("product_id", finding.productId)
     text.put("reason", finding.reason.text)
+    text.put("refunded", finding.refundToBook?.decimalText)
     text.put("severity", finding.severity.rawValue)
     text.put("subscription_status", finding.subscriptionStatus?.word)
     text.put("units_held", finding.units?.delivered)

@@ -93,6 +93,7 @@ import Testing
     (finding.severity, finding.action, finding.goodsHolder) = (.minor, .look, "u2")
     (finding.orderId, finding.userId, finding.deliveryId) = ("o1", "u1", "d1")
     finding.units = Units(ordered: 2, delivered: 5)
+    finding.refundToBook = Money(minorUnits: 33, currency: try #require(Currency(code: "USD")))
     let read = try back({ finding.write(to: &$0) }, { try Finding(from: &$0) })
     #expect(read == finding && read.reason.users == ["u2"])
   }

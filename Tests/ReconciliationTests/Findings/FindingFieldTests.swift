@@ -385,6 +385,38 @@ import Testing
     #expect(finding.suggestedAction.split(separator: ". ").allSatisfy { $0.split(separator: " ").count <= 25 })
   }
 
+  @Test("The suggestion begins with a check by a person if a rule took the action from the shop's jobs")
+  func suggestionsLeftToPeople() throws {
+    let findings = [
+      (try found(.deliveredNotPaid) { $0.order(isServed: true) }, FindingAction.look),
+      (try found(.deliveredNotPaid) { $0.order(with: .forged, isServed: true) }, .takeBack),
+      (try found(.partialRefund) { $0.sale({ $0.status = .refunded }, bought: { $0.revocation = Self.half }) }, .look),
+      (try found(.partialRefund) { $0.bought { $0.revocation = Self.half } }, .bookRefund),
+    ]
+    for (finding, action) in findings {
+      #expect(finding.action == action)
+      #expect(finding.suggestedAction.hasPrefix("Read the reason") == (action == .look), "\(finding.suggestedAction)")
+      #expect(finding.suggestedAction.hasSuffix(finding.kind.suggestedAction))
+    }
+  }
+
+  @Test("A duplicate claim without goods has none to take back", arguments: [true, false])
+  func duplicateWithoutGoods(isServed: Bool) throws {
+    let finding = try found(.duplicateClaim) { scene in
+      scene.sale()
+      scene.order("second", stating: "T1", hours: 1, lookup: .verified(nil), isServed: isServed)
+    }
+    #expect(finding.suggestedAction.contains("take back") == isServed)
+  }
+
+  @Test("A refund to book has its amount although another finding of the order has the amount at risk")
+  func refundToBook() throws {
+    let part = try found(.partialRefund) { $0.paid { $0.revocation = Self.half } }
+    #expect(part.action == .bookRefund && part.atStake == nil && part.refundToBook == .of(495))
+    let whole = try found(.refundNotBooked) { $0.bought { $0.revocation = Revocation(date: asOf - .hours(2)) } }
+    #expect(whole.action == .bookRefund && whole.atStake == nil && whole.refundToBook == .of(990))
+  }
+
   @Test("On a receipt without an order")
   func onReceipt() throws {
     var scene = ShopFixture()

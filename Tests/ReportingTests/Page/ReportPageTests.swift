@@ -150,10 +150,12 @@ struct ReportPageTests {
     var refunded = Finding(.refundedStillDelivered, .order("o9"))
     refunded.action = .bookRefund
     (refunded.subscriptionExpiresDate, refunded.subscriptionStatus) = (SampleReport.asOf, .gracePeriod)
+    refunded.refundToBook = money(33, "USD")
     #expect(refunded.suggestedAction.contains("leave the access"))
     let (name, facts) = try action(refunded)
     #expect(name == "book_refund")
     #expect(facts["subscription_status"] as? String == "grace_period" && facts["expires_at"] is String)
+    #expect(facts["refunded"] as? String == "0.33")
   }
 
   @Test func ordersWithoutAVerifiableProofAreCountedByApp() throws {
