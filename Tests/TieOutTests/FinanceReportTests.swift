@@ -36,6 +36,13 @@ struct FinanceReportTests {
     #expect(rows[2].extendedShare == number("-4.28") && rows[2].quantity == Millionths(-1))
   }
 
+  @Test func aFileCutWithinItsHeaderIsNotAPeriodWithoutSettlements() throws {
+    let head = Self.detail.split(separator: "\n").prefix(4).joined(separator: "\n")
+    #expect(try read(head + "\n").0.isEmpty)
+    #expect(throws: ReportProblem.cutHeader) { try read(head) }
+    #expect(throws: ReportLines.foreignByte(in: 1)) { try read(Self.detail.replacing("\n", with: "\r")) }
+  }
+
   @Test func totalsAreComparedAndNeverAdded() throws {
     let (rows, reading) = try read(Self.financial)
     #expect(rows.count == 2 && reading.kind == .financial)
@@ -126,6 +133,10 @@ struct PaymentsTests {
   @Test func eachInconsistentSumIsReported() throws {
     let payment = try payment("2026-02,\"USD\",100.00,-5.00,10.00,106.00,0.9,EUR,95.80,")
     #expect(payment.problems(earned: number("99.00")).count == 3)
+  }
+
+  @Test func aNULInAPaymentIsRefused() {
+    #expect(throws: ReportLines.foreignByte(in: 2)) { try payment("2026-02,U\0SD,1,0,0,1,1,USD,1,") }
   }
 
   @Test func aMonthThatIsNoPeriodIsRefused() {

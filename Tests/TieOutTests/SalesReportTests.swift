@@ -76,6 +76,21 @@ struct SalesReportTests {
     #expect(throws: ReportProblem(line: line, words)) { _ = try SalesReport.read(sales.bytes, days: nil) { _ in } }
   }
 
+  /// Postgres stores no NUL. With carriage returns alone, rows would belong to the line before them.
+  @Test(arguments: [("\tgems60\t", "\tge\0ms\t", 2), ("\n", "\r", 1), ("iPhone\n", "iPhone\r", 2)])
+  func aNULOrABareCarriageReturnMakesTheWholeFileUnreadable(text: String, replacement: String, line: Int) {
+    let changed = Self.example().text.replacing(text, with: replacement)
+    #expect(throws: ReportLines.foreignByte(in: line)) { try SampleSales.read(Array(changed.utf8)) }
+  }
+
+  @Test func aFileCutWithinItsHeaderIsNotADayWithoutSales() throws {
+    let header = SampleSales().bytes
+    for count in header.indices {
+      #expect(throws: ReportProblem.self, "\(count)") { try SampleSales.read(Array(header[..<count])) }
+    }
+    #expect(throws: ReportProblem.cutHeader) { try SampleSales.read(Array(header.dropLast())) }
+  }
+
   @Test func aReportOfAnotherDayIsRefused() {
     #expect(throws: ReportProblem.self) { try SampleSales.read(Self.example().bytes, day: "2026-11-18") }
   }

@@ -38,10 +38,10 @@ package enum FinanceReport {
   ) throws -> Reading {
     var parser = FinanceParser(period: period)
     var ends: [Int] = []
-    try ReportLines.read(bytes) { line, number in
+    let isEnded = try ReportLines.read(bytes) { line, number in
       if let row = try parser.line(ReportFields(line, number: number, ends: &ends), number: number) { try body(row) }
     }
-    return try parser.finished()
+    return try parser.finished(isEnded: isEnded)
   }
 }
 
@@ -107,8 +107,12 @@ private struct FinanceParser {
     }
   }
 
-  func finished() throws(ReportProblem) -> FinanceReport.Reading {
-    if case .preamble = place { throw ReportProblem("the report has no header") }
+  func finished(isEnded: Bool) throws(ReportProblem) -> FinanceReport.Reading {
+    switch place {
+    case .preamble: throw ReportProblem("the report has no header")
+    case .table: if reading.rows == 0, !isEnded { throw .cutHeader }
+    case .footer: break
+    }
     if let footerSums, footerSums != sums {
       throw ReportProblem("the sums by country below the rows are not those of the rows")
     }

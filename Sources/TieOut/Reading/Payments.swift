@@ -36,6 +36,7 @@ package struct Payment: Hashable, Sendable {
     var positions: [String: Int]?
     var payments: [Payment] = []
     try ReportLines.read(bytes) { line, number in
+      if line.contains(where: ReportLines.isForeign) { throw ReportLines.foreignByte(in: number) }
       let cells = String(decoding: line, as: UTF8.self).split(separator: ",", omittingEmptySubsequences: false)
         .map { String($0.trimmed.trimmingQuotes) }
       guard let known = positions else {

@@ -5,20 +5,27 @@ import Reconciliation
 package enum ReportLines {
   private static let longestLine = 1 << 20
   private static let newline = UInt8(ascii: "\n")
+  private static let carriageReturn = UInt8(ascii: "\r")
 
-  /// Reads every line with its number, ended by LF or CRLF. Skips empty lines and a byte order mark.
+  /// Why a spreadsheet's “Unicode text” is not read.
+  static let inUTF16 = ReportProblem("is text in UTF-16; save it as UTF-8, or download it again")
+
+  /// Reads every line with its number, ended by LF or CRLF. Skips empty lines and a byte order mark. Returns whether
+  /// the last line has its end.
+  @discardableResult
   package static func read(
     _ bytes: [UInt8], limit: Int = Gunzip.usualLimit, _ body: (UnsafeRawBufferPointer, Int) throws -> Void
-  ) throws {
+  ) throws -> Bool {
     var number = 0
     var rest: [UInt8] = []
     func handOn(_ line: UnsafeRawBufferPointer) throws {
       number += 1
       var line = line
-      if line.last == UInt8(ascii: "\r") { line = UnsafeRawBufferPointer(rebasing: line.dropLast()) }
+      if line.last == carriageReturn { line = UnsafeRawBufferPointer(rebasing: line.dropLast()) }
       if number == 1, line.starts(with: [0xEF, 0xBB, 0xBF]) {
         line = UnsafeRawBufferPointer(rebasing: line.dropFirst(3))
       }
+      if number == 1, line.starts(with: [0xFF, 0xFE]) || line.starts(with: [0xFE, 0xFF]) { throw inUTF16 }
       if !line.isEmpty { try body(line, number) }
     }
     func take(_ chunk: UnsafeRawBufferPointer) throws {
@@ -48,7 +55,18 @@ package enum ReportLines {
       }
     }
     try gunzip.finish(to: take)
-    if !rest.isEmpty { try rest.withUnsafeBytes { try handOn($0) } }
+    if rest.isEmpty { return true }
+    try rest.withUnsafeBytes { try handOn($0) }
+    return false
+  }
+
+  /// True for bytes that no line of a report has.
+  ///
+  /// Postgres cannot store NUL. If lines end with CR alone, the text is one line, and its rows would be lost.
+  static func isForeign(_ byte: UInt8) -> Bool { byte == 0 || byte == carriageReturn }
+
+  static func foreignByte(in line: Int) -> ReportProblem {
+    ReportProblem(line: line, "has a NUL byte, or a carriage return before its end; download the file again")
   }
 }
 
@@ -59,9 +77,13 @@ struct ReportFields {
   private let ends: [Int]
 
   /// - Parameter ends: a buffer reused for all lines, to avoid allocations.
-  init(_ line: UnsafeRawBufferPointer, number: Int, ends: inout [Int]) {
+  init(_ line: UnsafeRawBufferPointer, number: Int, ends: inout [Int]) throws(ReportProblem) {
     ends.removeAll(keepingCapacity: true)
-    for index in line.indices where line[index] == UInt8(ascii: "\t") { ends.append(index) }
+    for index in line.indices {
+      let byte = line[index]
+      if byte == UInt8(ascii: "\t") { ends.append(index) }
+      if ReportLines.isForeign(byte) { throw ReportLines.foreignByte(in: number) }
+    }
     ends.append(line.count)
     (self.line, self.number, self.ends) = (line, number, ends)
   }

@@ -6,5 +6,8 @@ package struct ReportProblem: Error, Hashable, Sendable, CustomStringConvertible
 
   package init(line: Int? = nil, _ problem: String) { (self.line, self.problem) = (line, problem) }
 
+  /// Without rows and without the end of its last line, a report may be cut within its header.
+  static let cutHeader = ReportProblem("the report ends within its header line; download it again")
+
   package var description: String { line.map { "line \($0): \(problem)" } ?? problem }
 }

@@ -36,8 +36,8 @@ package enum SalesReport {
     var columns: Columns?
     var reading = Reading()
     var ends: [Int] = []
-    try ReportLines.read(bytes) { line, number in
-      let fields = ReportFields(line, number: number, ends: &ends)
+    let isEnded = try ReportLines.read(bytes) { line, number in
+      let fields = try ReportFields(line, number: number, ends: &ends)
       guard let columns else {
         let header = ReportHeader(fields, line: number)
         columns = try Columns(header)
@@ -56,6 +56,7 @@ package enum SalesReport {
       try body(row)
     }
     guard columns != nil else { throw ReportProblem("the report has no header") }
+    if reading.rows == 0, !isEnded { throw ReportProblem.cutHeader }
     return reading
   }
 

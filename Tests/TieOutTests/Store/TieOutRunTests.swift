@@ -72,7 +72,7 @@ struct TieOutRunTests {
       let head = FinanceReportTests.detail.split(separator: "\n").prefix(4).joined(separator: "\n")
         .replacing("11/02/2025", with: TieOutRunTests.american(days.lowerBound))
         .replacing("11/29/2025", with: TieOutRunTests.american(days.upperBound))
-      try drop(([head] + rows).joined(separator: "\n"), named: name)
+      try drop(([head] + rows).map { $0 + "\n" }.joined(), named: name)
     }
 
     func execute(_ sql: String) async throws { try await withConnection { try $0.executeScript(sql) } }
