@@ -139,7 +139,10 @@ extension SettingType where Value == Span {
 extension SettingType where Value == Span? {
   /// How long something is kept; nil keeps it forever.
   static var retention: Self {
-    single({ $0.map(DurationText.text) ?? "forever" }, orRefuse: DurationText.problem) { text in
+    single(
+      { $0.map(DurationText.text) ?? "forever" },
+      orRefuse: { "\($0) is no retention; write forever, or at least 1s and at most 365000d, such as 90d or 12h" }
+    ) { text in
       if text == "forever" || text == "for ever" { return .some(nil) }
       guard let span = DurationText.parse(text), span.wholeSeconds > 0 else { return nil }
       return span

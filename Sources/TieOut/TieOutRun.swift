@@ -229,14 +229,18 @@ package struct TieOutRun: Sendable {
       notes.append("\(rows) listed apart")
     }
     for (type, rows) in seen.unknownTypes.sorted(by: { $0.key < $1.key }) {
-      notes.append("\(shown(rows)) rows of the unknown product type \(type) count as in-app purchases")
+      let counted = rows == 1 ? "1 row" : "\(shown(rows)) rows"
+      notes.append("\(counted) of the unknown product type \(type) counted as in-app purchases")
     }
     for period in Set(settlement.periods.filter { !$0.hasSales }.map(\.name)).sorted() {
       notes.append("Sales of fiscal period \(period) are unknown, because some of its days have no sales report")
     }
     if let blanks = Self.blanks(in: settlement.periods) { notes.append(blanks) }
+    if !settings.journalAccounts.isEmpty, let unposted = Self.unposted(settlement.periods) { notes.append(unposted) }
     if settlement.movedUnits != .zero {
-      notes.append("\(shown(settlement.movedUnits)) settled units are dated a day before or after the sales report")
+      let units =
+        settlement.movedUnits == .one ? "1 settled unit is" : "\(shown(settlement.movedUnits)) settled units are"
+      notes.append("\(units) dated a day before or after the sales report")
     }
     return notes
   }
@@ -259,8 +263,23 @@ package struct TieOutRun: Sendable {
     ]
     let blank = counts.filter { $0.blank > 0 }
     if blank.isEmpty { return nil }
-    return "Of the \(shown(periods.count)) lines of the settlement these figures are blank, because they are unknown: "
+    let lines = periods.count == 1 ? "In the line" : "Of the \(shown(periods.count)) lines"
+    return "\(lines) of the settlement these figures are blank, because they are unknown: "
       + blank.map { "\($0.columns) in \(shown($0.blank)) (\($0.reason))" }.joined(separator: "; ")
+  }
+
+  /// The amounts that the journal cannot post, because their currency has fewer decimals; nil: none.
+  static func unposted(_ periods: [TieOutTable.Period]) -> String? {
+    var amounts: [String] = []
+    for period in periods {
+      for (name, amount) in [("payout", period.payout), ("commission", period.commission)] {
+        guard let amount, period.money(amount) == nil else { continue }
+        amounts.append("\(name) of \(period.name): \(amount) \(period.currency)")
+      }
+    }
+    if amounts.isEmpty { return nil }
+    return "The journal has no line for these amounts, because their currency has fewer decimals; post them by hand: "
+      + amounts.joined(separator: "; ")
   }
 }
 

@@ -130,6 +130,12 @@ import Testing
     #expect(error?.key == key && error.map { !"\($0)".contains("s3cret") } == true)
   }
 
+  @Test("an invalid retention is rejected with the shortest and the longest one")
+  func retentions() {
+    let error = #expect(throws: ConfigurationError.self) { try load(app + "tieOut: {keepRaw: 0d}\n") }
+    #expect(error.map { "\($0)".contains("0d is no retention; write forever, or at least 1s") } == true)
+  }
+
   @Test("a systemd credential is the value of its key, or the file for a key that expects a path")
   func credentials() throws {
     let folder = try TemporaryDirectory()

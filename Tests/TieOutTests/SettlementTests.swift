@@ -33,6 +33,20 @@ struct SettlementTests {
         + "in the prices)")
   }
 
+  @Test func amountsThatTheJournalCannotPostAreNoted() {
+    func period(_ settled: String, _ currency: Identifier) -> TieOutTable.Period {
+      var line = ProceedsSettlement.Line()
+      line.settled = number(settled)
+      return TieOutTable.Period(name: "2026-12", currency: currency, line: line, hasSales: false)
+    }
+    #expect(TieOutRun.unposted([period("84", "JPY"), period("84.5", "USD")]) == nil)
+    let note = TieOutRun.unposted([period("84.5", "JPY"), period("84.5", "USD")])
+    #expect(note?.hasSuffix("by hand: payout of 2026-12: 84.5 JPY") == true, "\(note ?? "")")
+    var withCommission = period("1", "JPY")
+    (withCommission.hasSales, withCommission.line.gross) = (true, number("0.5"))
+    #expect(TieOutRun.unposted([withCommission])?.hasSuffix("by hand: commission of 2026-12: 0.5 JPY") == true)
+  }
+
   private typealias Settled = (period: FiscalPeriod, day: String, units: Int)
 
   /// Units of one share each, sold and settled.

@@ -32,19 +32,18 @@ extension TieOutReport {
 }
 
 extension TieOutTable.Period {
-  /// Apple's amounts for the journal: what is whole minor units and known.
+  /// Apple's known amounts for the journal. A note of the tie-out lists those that are no whole number of minor units.
   fileprivate var postings: [(JournalEvent, JournalPosting)] {
-    guard let currency = Currency(currency), let period = FiscalCalendar.period(named: name) else { return [] }
+    guard let period = FiscalCalendar.period(named: name) else { return [] }
     let subject = Identifier("\(name) \(currency)")
     func posting(
-      _ kind: JournalEvent.Kind, _ amount: Millionths, _ isKnown: Bool, _ day: ReportDay
+      _ kind: JournalEvent.Kind, _ amount: Millionths?, _ day: ReportDay
     ) -> (JournalEvent, JournalPosting)? {
-      guard isKnown, let money = amount.money(in: currency) else { return nil }
-      return (JournalEvent(kind, subject), JournalPosting(amount: money, day: day.description))
+      guard let amount, let posted = money(amount) else { return nil }
+      return (JournalEvent(kind, subject), JournalPosting(amount: posted, day: day.description))
     }
     return [
-      posting(.commission, line.commission, hasSales && line.isTaxKnown, period.last),
-      posting(.payout, line.settled, true, period.paymentDay),
+      posting(.commission, commission, period.last), posting(.payout, payout, period.paymentDay),
     ].compactMap(\.self)
   }
 }

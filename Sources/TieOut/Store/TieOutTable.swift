@@ -105,9 +105,16 @@ package enum TieOutTable {
       return [
         ofSales(line.salesProceeds), ofSales(line.openAtEnd), line.settledFromBefore, ofSales(line.neverCollected),
         line.settled, ofSales(line.difference), ofSales(line.gross, ifKnown: line.isGrossKnown),
-        ofSales(line.commission, ifKnown: line.isTaxKnown), ofSales(.zero, ifKnown: line.isTaxKnown),
+        commission, ofSales(.zero, ifKnown: line.isTaxKnown),
       ]
     }
+
+    /// What the journal posts; nil: unknown.
+    package var payout: Millionths? { line.settled }
+    package var commission: Millionths? { hasSales && line.isTaxKnown ? line.commission : nil }
+
+    /// nil: no whole number of minor units, or no currency.
+    package func money(_ amount: Millionths) -> Money? { Currency(currency).flatMap { amount.money(in: $0) } }
   }
 
   /// Replaces rows of these periods by this or an earlier as-of. Requires a transaction.
