@@ -13,6 +13,9 @@ struct ReportDownloads {
   let account: ConnectAccount
   let client: ConnectClient
   let session: PostgresSession
+  /// The day of the run.
+  let today: ReportDay
+  /// The as-of of reports that the run stores.
   let asOf: Instant
   let logger: Logger
   let isStopped: @Sendable () -> Bool
@@ -28,14 +31,14 @@ struct ReportDownloads {
   /// Returns sentences about reports that could not be downloaded. `year` adds the monthly reports of a calendar year.
   func run(year: Int?) async throws -> [String] {
     let progress = Progress()
-    let today = settings.tieOut.timeZone.reportDay(of: asOf)
+    let asOf = asOf
     let (days, finance, months) = try await session.withConnection { connection in
       (
-        try ConnectReportTable.known(.sales, frequency: SalesFrequency.daily.rawValue, on: connection),
+        try ConnectReportTable.known(.sales, frequency: SalesFrequency.daily.rawValue, asOf: asOf, on: connection),
         try [ReportKind.detail, .financial].map {
-          ($0, try ConnectReportTable.known($0, frequency: "", on: connection))
+          ($0, try ConnectReportTable.known($0, frequency: "", asOf: asOf, on: connection))
         },
-        try ConnectReportTable.known(.sales, frequency: SalesFrequency.monthly.rawValue, on: connection)
+        try ConnectReportTable.known(.sales, frequency: SalesFrequency.monthly.rawValue, asOf: asOf, on: connection)
       )
     }
     for vendor in account.vendors {

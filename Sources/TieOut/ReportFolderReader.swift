@@ -12,6 +12,7 @@ struct ReportFolderReader {
   let directory: String
   /// The vendor of finance reports whose names have none; nil: unknown.
   let onlyVendor: String?
+  /// The as-of of reports that the run stores.
   let asOf: Instant
   let logger: Logger
 
@@ -44,9 +45,10 @@ struct ReportFolderReader {
       return
     }
     let bytes = [UInt8](data)
-    let firstLine = Self.firstLine(bytes)
     let report: ConnectReport
     do {
+      // A sales report is known by its name, so that one that cannot be read is stored.
+      let firstLine = try ReportFileName(name) == nil ? Self.firstLine(bytes) : ""
       if Payment.isHeader(firstLine) {
         result.payments += try Payment.read(bytes)
         return
@@ -58,7 +60,7 @@ struct ReportFolderReader {
       return
     }
     // A file replaced by Apple's answer does not become current again.
-    if let state = try ConnectReportTable.folderFileState(bytes, as: report, on: connection),
+    if let state = try ConnectReportTable.folderFileState(bytes, as: report, asOf: asOf, on: connection),
       !state.isNews(name, among: names)
     {
       return
@@ -112,13 +114,16 @@ struct ReportFolderReader {
 
   private struct Enough: Error {}
 
-  private static func firstLine(_ bytes: [UInt8]) -> String {
+  /// Throws for text in UTF-16 alone, because other files may be no reports.
+  private static func firstLine(_ bytes: [UInt8]) throws(ReportProblem) -> String {
     var first = ""
     do {
       try ReportLines.read(bytes) { line, _ in
         first = String(decoding: line, as: UTF8.self)
         throw Enough()
       }
+    } catch let problem as ReportProblem where problem == ReportLines.inUTF16 {
+      throw problem
     } catch {}
     return first
   }

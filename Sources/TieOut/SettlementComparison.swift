@@ -29,8 +29,8 @@ enum SettlementComparison {
   }
 
   static func run(
-    _ reports: SettlementReports, sales: borrowing BlockingConnection, finance: borrowing BlockingConnection,
-    hasSales: (FiscalPeriod) -> Bool
+    _ reports: SettlementReports, asOf: Instant, sales: borrowing BlockingConnection,
+    finance: borrowing BlockingConnection, hasSales: (FiscalPeriod) -> Bool
   ) throws -> Result {
     let periods = periods(reports.today)
     guard let first = periods.first else { return Result() }
@@ -40,14 +40,15 @@ enum SettlementComparison {
       """
       SELECT s.sku, s.country, s.proceeds_currency, s.sign, s.day, s.developer_proceeds, sum(s.units),
         CASE WHEN bool_and(s.customer_currency = s.proceeds_currency) THEN sum(s.units * abs(s.customer_price)) END
-      FROM \(ConnectSalesRows.ofDailyReports) AND \(try ConnectSalesRows.isProceeds) AND s.day >= \(first.first.number)
+      FROM \(try ConnectSalesRows.ofDailyReports(asOf)) AND \(try ConnectSalesRows.isProceeds)
+        AND s.day >= \(first.first.number)
       GROUP BY 1, 2, 3, 4, 5, 6 ORDER BY 1, 2, 3, 4, 5, 6
       """)
     var settled = try finance.copyOut(
       """
       SELECT s.sku, s.country, s.currency, sign(s.quantity)::int AS sign, s.transaction_day, s.partner_share, r.name,
         sum(s.quantity), sum(s.extended_share)
-      FROM night_audit.connect_settlements s JOIN night_audit.connect_reports_current r USING (report_id)
+      FROM night_audit.connect_settlements s JOIN \(try ConnectReportTable.current(asOf)) r USING (report_id)
       WHERE r.kind = 'FINANCE_DETAIL' AND r.state = 'reported' AND (s.partner_share <> 0 OR s.extended_share <> 0)
         AND r.name >= \(try PostgresLiteral.text(first.description))
       GROUP BY 1, 2, 3, 4, 5, 6, 7 ORDER BY 1, 2, 3, 4, 5, 6, 7
@@ -96,15 +97,18 @@ enum SettlementComparison {
   }
 
   /// Sentences about differences between Apple's two kinds of finance report.
-  static func crossChecks(on connection: borrowing BlockingConnection) throws(PostgresError) -> [String] {
+  static func crossChecks(
+    asOf: Instant, on connection: borrowing BlockingConnection
+  ) throws(PostgresError) -> [String] {
     let rows = try connection.execute(
       """
-      WITH sums AS (
+      WITH reports AS \(try ConnectReportTable.current(asOf)),
+      sums AS (
         SELECT r.name, r.vendor, r.kind, s.currency, sum(s.extended_share) AS earned
-        FROM night_audit.connect_settlements s JOIN night_audit.connect_reports_current r USING (report_id)
+        FROM night_audit.connect_settlements s JOIN reports r USING (report_id)
         WHERE r.state = 'reported' GROUP BY 1, 2, 3, 4),
       both_kinds AS (
-        SELECT name, vendor FROM night_audit.connect_reports_current
+        SELECT name, vendor FROM reports
         WHERE kind IN ('FINANCIAL', 'FINANCE_DETAIL') AND state = 'reported'
         GROUP BY 1, 2 HAVING count(*) = 2)
       SELECT name, vendor, currency, coalesce(d.earned, 0)::text, coalesce(f.earned, 0)::text

@@ -53,13 +53,15 @@ package struct TieOutRun: Sendable {
   package func gather(mayFetch: Bool, year: Int? = nil) async throws -> Gathered {
     try await settings.withStore("night-audit tie-out") { session in
       var gathered = Gathered()
+      let asOf = asOf
+      let storedAsOf = try await session.withConnection { try ConnectReportTable.storedAsOf(asOf, on: $0) }
       if let folder = settings.tieOut.folder {
         let vendors = account?.vendors ?? []
         let reader = ReportFolderReader(
-          directory: folder, onlyVendor: vendors.count == 1 ? vendors[0] : nil, asOf: asOf, logger: logger)
+          directory: folder, onlyVendor: vendors.count == 1 ? vendors[0] : nil, asOf: storedAsOf, logger: logger)
         gathered = try await session.withConnection { try reader.read(on: $0) }
       }
-      if mayFetch, let account { gathered.problems += try await fetch(account, year: year, session) }
+      if mayFetch, let account { gathered.problems += try await fetch(account, year: year, asOf: storedAsOf, session) }
       if let keepRaw = settings.tieOut.keepRaw {
         let oldest = asOf - keepRaw
         try await session.withConnection { try ConnectReportTable.dropRaw(before: oldest, on: $0) }
@@ -69,7 +71,7 @@ package struct TieOutRun: Sendable {
   }
 
   private func fetch(
-    _ account: ConnectAccount, year: Int?, _ session: PostgresSession
+    _ account: ConnectAccount, year: Int?, asOf storedAsOf: Instant, _ session: PostgresSession
   ) async throws -> [String] {
     // Two million rows are 40 MiB compressed, and several times that if a proxy inflates them.
     let transport = HTTPTransport(
@@ -83,8 +85,8 @@ package struct TieOutRun: Sendable {
         do { try await Task.sleep(for: .microseconds(span.microseconds)) } catch { throw CancellationError() }
       }
       let downloads = ReportDownloads(
-        settings: settings, account: account, client: client, session: session, asOf: asOf, logger: logger,
-        isStopped: isStopped)
+        settings: settings, account: account, client: client, session: session,
+        today: zone.reportDay(of: asOf), asOf: storedAsOf, logger: logger, isStopped: isStopped)
       return try await downloads.run(year: year)
     }
   }
@@ -107,7 +109,7 @@ package struct TieOutRun: Sendable {
     // Sales this old still affect a compared fiscal period.
     let oldest = (SettlementComparison.periods(today).first?.first ?? today).advanced(
       by: -ProceedsSettlement.longestPeriod)
-    let proceeds = try SettlementReports.Sales.read(since: oldest, on: reading)
+    let proceeds = try SettlementReports.Sales.read(since: oldest, asOf: asOf, on: reading)
     let window = ReportWindow(
       today: today, first: firstWeek, margin: Self.margin,
       known: proceeds.reports, vendors: vendors)
@@ -119,26 +121,28 @@ package struct TieOutRun: Sendable {
     let reported = try reported(window.days, on: reading)
     let productOwnership = try productOwnership(reported, reading: reading, sales: sales)
     let units = UnitsComparison(
-      settings: settings, coverage: coverage, days: days, firstWeek: firstWeek, scope: productOwnership)
+      settings: settings, asOf: asOf, coverage: coverage, days: days, firstWeek: firstWeek, scope: productOwnership)
     func finance(_ kind: ReportKind) throws(PostgresError) -> SettlementReports {
       SettlementReports(
-        today: today, known: try ConnectReportTable.known(kind, frequency: "", on: reading), vendors: vendors,
-        sales: proceeds)
+        today: today, known: try ConnectReportTable.known(kind, frequency: "", asOf: asOf, on: reading),
+        vendors: vendors, sales: proceeds)
     }
-    let settlement = try SettlementComparison.run(finance(.detail), sales: reading, finance: other) { period in
+    let settlement = try SettlementComparison.run(
+      finance(.detail), asOf: asOf, sales: reading, finance: other
+    ) { period in
       (period.first...period.last).allSatisfy(window.isFinal)
     }
     var ordersByProduct = try OrdersByProduct(orders, of: days, directory: temporaryDirectory)
     var reasons = gathered.problems
     reasons += window.reasons(since: oldest) { !isYoung($0) }
     reasons += try ConnectReportTable.unreadable(
-      min(oldest, window.days.lowerBound)...window.days.upperBound, settlement.names, on: reading)
+      min(oldest, window.days.lowerBound)...window.days.upperBound, settlement.names, asOf: asOf, on: reading)
     reasons += productOwnership.ambiguous.map {
       "two apps sell the product \($0) and are compared together; set app.<name>.sku of each to tell them apart"
     }
     for kind in [ReportKind.detail, .financial] { reasons += try finance(kind).late(kind) }
     reasons += settlement.reasons
-    reasons += try SettlementComparison.crossChecks(on: reading)
+    reasons += try SettlementComparison.crossChecks(asOf: asOf, on: reading)
     for payment in gathered.payments.sorted(by: { ($0.period, $0.currency) < ($1.period, $1.currency) }) {
       reasons += payment.problems(earned: settlement.earned(payment.period, payment.currency))
     }
@@ -168,7 +172,7 @@ package struct TieOutRun: Sendable {
   ) throws(PostgresError) -> Set<Scope.Product> {
     let rows = try connection.execute(
       """
-      SELECT DISTINCT s.parent, s.sku FROM \(ConnectSalesRows.ofDailyReports) AND s.day BETWEEN $1 AND $2
+      SELECT DISTINCT s.parent, s.sku FROM \(try ConnectSalesRows.ofDailyReports(asOf)) AND s.day BETWEEN $1 AND $2
       """, [.int(Int64(days.lowerBound.number)), .int(Int64(days.upperBound.number))])
     return Set(
       try rows.map { (row) throws(PostgresError) in

@@ -13,6 +13,7 @@ struct UnitsComparison {
   }
 
   let settings: Settings
+  let asOf: Instant
   let coverage: DayCoverage
   let days: ReportDays
   /// The first day of the first compared week.
@@ -37,7 +38,7 @@ struct UnitsComparison {
   ) throws -> ObservedUnits {
     var seen = ObservedUnits()
     let shared = try TransactionTable.sharedPurchases(on: ours)
-    var reports = try apple.copyOut(Self.appleQuery(coverage.days))
+    var reports = try apple.copyOut(appleQuery(coverage.days))
     var transactions = try ours.copyOut(OurTransactions.query(days))
     var hasReport = try reports.advance()
     var hasTransaction = try transactions.advance()
@@ -127,11 +128,12 @@ struct UnitsComparison {
 
   // MARK: - Apple's rows
 
-  private static func appleQuery(_ days: ClosedRange<ReportDay>) -> String {
+  private func appleQuery(_ days: ClosedRange<ReportDay>) throws(PostgresError) -> String {
     """
     SELECT s.sku, s.parent, s.type, s.day, s.country, s.customer_currency, s.customer_price, s.sign, sum(s.units),
       sum(s.rows)::bigint
-    FROM \(ConnectSalesRows.ofDailyReports) AND s.day BETWEEN \(days.lowerBound.number) AND \(days.upperBound.number)
+    FROM \(try ConnectSalesRows.ofDailyReports(asOf))
+      AND s.day BETWEEN \(days.lowerBound.number) AND \(days.upperBound.number)
     GROUP BY 1, 2, 3, 4, 5, 6, 7, 8 ORDER BY 1, 2, 3, 4, 5, 6, 7, 8
     """
   }

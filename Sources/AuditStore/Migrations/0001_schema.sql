@@ -501,6 +501,7 @@ CREATE TABLE night_audit.connect_reports (
   name text COLLATE "C" NOT NULL,
   version text,
   source text NOT NULL CHECK (source IN ('api', 'folder')),
+  -- The as-of of the run that stored it, or just after a later night, which did not have it.
   file_name text, as_of timestamptz NOT NULL, recorded_at timestamptz NOT NULL DEFAULT clock_timestamp(),
   state text NOT NULL CHECK (state IN ('reported', 'zero', 'doubtful_zero', 'pending', 'gone', 'drift',
                                              'unreadable', 'unknown')),
@@ -1211,18 +1212,6 @@ COMMENT ON VIEW night_audit.bi_sandbox IS
 
 CREATE VIEW night_audit.bi_dispatches AS SELECT * FROM night_audit.dispatches;
 COMMENT ON VIEW night_audit.bi_dispatches IS 'One row for each report and each of its targets, with the state of the delivery.';
-
--- The current download of each report: the last one stored, except that an absence never replaces a report. Its as-of
--- does not matter, because a manual tie-out may have a later as-of than the next night.
-CREATE VIEW night_audit.connect_reports_current AS
-  SELECT DISTINCT ON (kind, frequency, name, vendor)
-    report_id, vendor, kind, frequency, name, version, source, file_name, as_of, state, http_status, digest, detail
-  FROM night_audit.connect_reports
-  ORDER BY kind, frequency, name, vendor, (state IN ('reported', 'zero', 'unreadable')) DESC, report_id DESC;
-
-CREATE VIEW night_audit.connect_sales_current AS
-  SELECT r.vendor, r.frequency, r.name, date '1970-01-01' + s.day AS report_day, s.*
-  FROM night_audit.connect_sales s JOIN night_audit.connect_reports_current r USING (report_id);
 
 CREATE VIEW night_audit.bi_tie_outs AS SELECT * FROM night_audit.tie_outs;
 COMMENT ON VIEW night_audit.bi_tie_outs IS 'Each comparison with Apple''s sales reports.';

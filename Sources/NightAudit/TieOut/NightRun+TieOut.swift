@@ -36,7 +36,7 @@ extension NightRun {
     let vendors = settings.appStoreConnect.vendorNumbers
     let today = settings.tieOut.timeZone.reportDay(of: asOf)
     return try await settings.withStore("night-audit tie-out", .snapshot) {
-      try YearGross.read(year: year, today: today, vendors: vendors, on: $0)
+      try YearGross.read(year: year, today: today, asOf: asOf, vendors: vendors, on: $0)
     }
   }
 

@@ -1,3 +1,4 @@
+import AuditStore
 import Crypto
 import Gzip
 import Postgres
@@ -41,12 +42,39 @@ package enum ConnectReportTable {
     }
   }
 
+  /// SQL: the download of each report that counts at an as-of. It is the last one stored by then.
+  ///
+  /// An absence never replaces a report. A doubtful zero replaces a zero without a file, which was believed because no
+  /// units of that day were known here.
+  static func current(_ asOf: Instant) throws(PostgresError) -> String {
+    """
+    (SELECT DISTINCT ON (kind, frequency, name, vendor)
+        report_id, vendor, kind, frequency, name, source, file_name, state, digest, detail
+      FROM night_audit.connect_reports
+      WHERE as_of <= \(try PostgresLiteral.timestamp(asOf.microseconds))
+      ORDER BY kind, frequency, name, vendor,
+        (state IN ('reported', 'unreadable') OR state = 'zero' AND (digest IS NOT NULL OR report_id > coalesce(
+          max(report_id) FILTER (WHERE state = 'doubtful_zero') OVER (PARTITION BY kind, frequency, name, vendor), 0)))
+        DESC, report_id DESC)
+    """
+  }
+
+  /// The as-of under which a run stores reports. Earlier nights that are made again do not use them.
+  package static func storedAsOf(
+    _ asOf: Instant, on connection: borrowing BlockingConnection
+  ) throws(PostgresError) -> Instant {
+    let noted = try connection.execute(
+      "SELECT \(PublishedReport.noted("$1::timestamptz"))", [.timestamp(asOf.microseconds)]
+    ).single().timestamp(0)
+    return Instant(microseconds: noted)
+  }
+
   package static func known(
-    _ kind: ReportKind, frequency: String, on connection: borrowing BlockingConnection
+    _ kind: ReportKind, frequency: String, asOf: Instant, on connection: borrowing BlockingConnection
   ) throws(PostgresError) -> KnownReports {
     let rows = try connection.execute(
       """
-      SELECT name, vendor, state, source FROM night_audit.connect_reports_current WHERE kind = $1 AND frequency = $2
+      SELECT name, vendor, state, source FROM \(try current(asOf)) r WHERE kind = $1 AND frequency = $2
       """, [.text(kind.rawValue), .text(frequency)])
     var known: KnownReports = [:]
     for row in rows {
@@ -58,30 +86,26 @@ package enum ConnectReportTable {
     return known
   }
 
-  /// Days with an unreadable daily report that no later report up to the as-of has replaced. Their earlier rows no
-  /// longer count.
+  /// Days with a daily report that is unreadable at the as-of. Their earlier rows do not count.
   package static func unreadableDays(
     asOf: Instant, on connection: borrowing BlockingConnection
   ) throws(PostgresError) -> Set<ReportDay> {
     let rows = try connection.execute(
       """
-      SELECT DISTINCT u.name FROM night_audit.connect_reports u
-      WHERE u.kind = 'SALES' AND u.frequency = 'DAILY' AND u.state = 'unreadable' AND NOT EXISTS (
-        SELECT FROM night_audit.connect_reports r
-        WHERE r.kind = u.kind AND r.frequency = u.frequency AND r.name = u.name AND r.vendor = u.vendor
-          AND r.report_id > u.report_id AND r.state IN ('reported', 'zero') AND r.as_of <= $1)
-      """, [.timestamp(asOf.microseconds)])
+      SELECT DISTINCT name FROM \(try current(asOf)) r
+      WHERE kind = 'SALES' AND frequency = 'DAILY' AND state = 'unreadable'
+      """)
     return Set(try rows.map { (row) throws(PostgresError) in ReportDay(try row.text(0)) }.compactMap(\.self))
   }
 
   /// Sentences about unreadable reports: daily ones of `days`, and finance reports of `periods`.
   static func unreadable(
-    _ days: ClosedRange<ReportDay>, _ periods: [String], on connection: borrowing BlockingConnection
+    _ days: ClosedRange<ReportDay>, _ periods: [String], asOf: Instant, on connection: borrowing BlockingConnection
   ) throws(PostgresError) -> [String] {
     let rows = try connection.execute(
       """
       SELECT coalesce(file_name, kind || ' ' || name || ' of vendor ' || vendor), detail
-      FROM night_audit.connect_reports_current
+      FROM \(try current(asOf)) r
       WHERE state = 'unreadable' AND detail IS NOT NULL
         AND (frequency = 'DAILY' AND name BETWEEN $1 AND $2 OR kind <> 'SALES' AND name = ANY ($3::text[]))
       ORDER BY kind COLLATE "C", name COLLATE "C", vendor COLLATE "C"
@@ -106,15 +130,16 @@ package enum ConnectReportTable {
 
   /// nil: none was read. Compared by report, because reports of days without sales have equal bytes.
   static func folderFileState(
-    _ bytes: [UInt8], as report: ConnectReport, on connection: borrowing BlockingConnection
+    _ bytes: [UInt8], as report: ConnectReport, asOf: Instant, on connection: borrowing BlockingConnection
   ) throws(PostgresError) -> FolderFileState? {
     let rows = try connection.execute(
       """
       SELECT file_name, digest IS NOT DISTINCT FROM $6, bool_or(digest IS NOT DISTINCT FROM $6) OVER ()
       FROM night_audit.connect_reports
       WHERE vendor = $1 AND kind = $2 AND frequency = $3 AND name = $4 AND source = $5
+        AND as_of <= $7
       ORDER BY report_id DESC LIMIT 1
-      """, report.key + [.text(report.source.rawValue), .text(digest(bytes))])
+      """, report.key + [.text(report.source.rawValue), .text(digest(bytes)), .timestamp(asOf.microseconds)])
     for row in rows {
       return FolderFileState(newestFile: try row.optionalText(0), isNewest: try row.bool(1), isKnown: try row.bool(2))
     }
@@ -149,7 +174,7 @@ package enum ConnectReportTable {
     _ bytes: [UInt8], as report: ConnectReport, asOf: Instant, on connection: borrowing BlockingConnection
   ) throws -> (state: DownloadState, problem: String?, notes: [String]) {
     let digest = Self.digest(bytes)
-    if let known = try unchanged(report, digest, on: connection) { return (known, nil, []) }
+    if let known = try unchanged(report, digest, asOf: asOf, on: connection) { return (known, nil, []) }
     do {
       return try connection.transaction { connection in
         let id = try insert(report, state: .reported, digest: digest, raw: bytes, asOf: asOf, on: connection)
@@ -177,11 +202,11 @@ package enum ConnectReportTable {
 
   /// The state of the current file if it equals the new one, which is then not stored again.
   private static func unchanged(
-    _ report: ConnectReport, _ digest: String, on connection: borrowing BlockingConnection
+    _ report: ConnectReport, _ digest: String, asOf: Instant, on connection: borrowing BlockingConnection
   ) throws(PostgresError) -> DownloadState? {
     let rows = try connection.execute(
       """
-      SELECT state FROM night_audit.connect_reports_current
+      SELECT state FROM \(try current(asOf)) r
       WHERE vendor = $1 AND kind = $2 AND frequency = $3 AND name = $4 AND digest = $5
       """, report.key + [.text(digest)])
     for row in rows { return DownloadState(rawValue: try row.text(0)) }

@@ -7,11 +7,13 @@ enum ConnectSalesRows {
     "developer_proceeds", "sign", "is_renewal", "units", "rows",
   ]
 
-  /// SQL: the rows `s` of readable daily reports `r`, with the condition for both.
-  static let ofDailyReports = """
-    night_audit.connect_sales s JOIN night_audit.connect_reports_current r USING (report_id)
+  /// SQL: the rows `s` of the daily reports `r` that are readable at an as-of, with the condition for both.
+  static func ofDailyReports(_ asOf: Instant) throws(PostgresError) -> String {
+    """
+    night_audit.connect_sales s JOIN \(try ConnectReportTable.current(asOf)) r USING (report_id)
     WHERE r.kind = 'SALES' AND r.frequency = 'DAILY' AND r.state = 'reported'
     """
+  }
 
   /// SQL: the rows `s` that are paid. Free units and restores are not, whatever proceeds Apple shows.
   static var isProceeds: String {

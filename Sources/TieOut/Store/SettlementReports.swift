@@ -21,15 +21,18 @@ struct SettlementReports {
       return days.allSatisfy { reports[$0.description]?[vendor]?.state.isFinal == true && !soldDays.contains($0) }
     }
 
-    static func read(since first: ReportDay, on connection: borrowing BlockingConnection) throws -> Sales {
+    static func read(
+      since first: ReportDay, asOf: Instant, on connection: borrowing BlockingConnection
+    ) throws -> Sales {
       let rows = try connection.execute(
         """
-        SELECT DISTINCT r.vendor, s.day FROM \(ConnectSalesRows.ofDailyReports) AND \(try ConnectSalesRows.isProceeds)
-          AND s.day >= $1
+        SELECT DISTINCT r.vendor, s.day FROM \(try ConnectSalesRows.ofDailyReports(asOf))
+          AND \(try ConnectSalesRows.isProceeds) AND s.day >= $1
         """, [.int(Int64(first.number))])
       var days: [String: Set<ReportDay>] = [:]
       for row in rows { days[try row.text(0), default: []].insert(ReportDay(number: Int(try row.int32(1)))) }
-      return Sales(reports: try ConnectReportTable.known(.sales, frequency: "DAILY", on: connection), days: days)
+      return Sales(
+        reports: try ConnectReportTable.known(.sales, frequency: "DAILY", asOf: asOf, on: connection), days: days)
     }
   }
 

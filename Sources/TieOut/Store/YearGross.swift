@@ -18,13 +18,13 @@ package struct YearGross: Sendable {
   package var running: String?
 
   package static func read(
-    year: Int, today: ReportDay, vendors: [String], on connection: borrowing BlockingConnection
+    year: Int, today: ReportDay, asOf: Instant, vendors: [String], on connection: borrowing BlockingConnection
   ) throws -> YearGross {
     var result = YearGross(year: year)
     var years: [Line: Millionths] = [:]
     let reports = MonthReports(
-      monthly: try ConnectReportTable.known(.sales, frequency: "MONTHLY", on: connection),
-      daily: try ConnectReportTable.known(.sales, frequency: "DAILY", on: connection), configured: vendors)
+      monthly: try ConnectReportTable.known(.sales, frequency: "MONTHLY", asOf: asOf, on: connection),
+      daily: try ConnectReportTable.known(.sales, frequency: "DAILY", asOf: asOf, on: connection), configured: vendors)
     for month in 1...12 {
       guard let days = ReportDay.month(month, of: year), days.lowerBound < today else { continue }
       let isRunning = days.upperBound >= today
@@ -33,7 +33,7 @@ package struct YearGross: Sendable {
         result.missing.append(days.lowerBound.month)
         continue
       }
-      for line in try lines(days, of: sources, on: connection) {
+      for line in try lines(days, of: sources, asOf: asOf, on: connection) {
         result.lines.append(line)
         var key = line
         key.month = "\(year)"
@@ -49,12 +49,13 @@ package struct YearGross: Sendable {
 
   /// Restores are left out: Apple shows their original price, but no one pays it again.
   private static func lines(
-    _ days: ClosedRange<ReportDay>, of sources: MonthReports.Sources, on connection: borrowing BlockingConnection
+    _ days: ClosedRange<ReportDay>, of sources: MonthReports.Sources, asOf: Instant,
+    on connection: borrowing BlockingConnection
   ) throws -> [Line] {
     let rows = try connection.execute(
       """
       SELECT s.country, s.customer_currency, sum(s.units * s.customer_price)
-      FROM night_audit.connect_sales s JOIN night_audit.connect_reports_current r USING (report_id)
+      FROM night_audit.connect_sales s JOIN \(try ConnectReportTable.current(asOf)) r USING (report_id)
       WHERE r.kind = 'SALES' AND r.state = 'reported' AND s.day BETWEEN $1 AND $2 AND s.type <> ALL ($3::text[])
         AND (r.frequency = 'MONTHLY' AND r.vendor = ANY ($4::text[])
           OR r.frequency = 'DAILY' AND r.vendor = ANY ($5::text[]))

@@ -99,7 +99,7 @@ import Testing
         ("GRANT CREATE ON SCHEMA night_audit TO night_audit_writer", "schema night_audit"),
       ],
       [
-        ("DROP VIEW connect_reports_current CASCADE", "view night_audit.connect_reports_current"),
+        ("DROP VIEW newest_night CASCADE", "view night_audit.newest_night"),
         ("GRANT UPDATE (revoked_at) ON evidence TO night_audit_writer", "night_audit.evidence"),
         (
           "GRANT EXECUTE ON FUNCTION write_run(uuid, jsonb) TO night_audit_reader",

@@ -138,7 +138,8 @@ struct TieOutRunTests {
     func gross(vendors: [String]) async throws -> YearGross {
       _ = try await run()
       return try await withConnection {
-        try YearGross.read(year: 2026, today: try #require(ReportDay("2026-11-19")), vendors: vendors, on: $0)
+        try YearGross.read(
+          year: 2026, today: try #require(ReportDay("2026-11-19")), asOf: TieOutRunTests.asOf, vendors: vendors, on: $0)
       }
     }
 
@@ -500,10 +501,30 @@ struct TieOutRunTests {
     #expect(next.totals.apple == Millionths(24) && next.revised == [])
   }
 
+  /// The reports that a night reads when it is made again are those of the next night.
+  @Test func aNightMadeAgainUsesTheReportsReadUpToItsAsOf() async throws {
+    let shop = try await Shop(days: 20, bought: true)
+    let made = try await shop.run()
+    let rows = try await shop.rows(asOf: Self.asOf)
+    try await shop.publish()
+    try shop.drop("2026-11-10", units: "5")
+    let rowsOfPeriod = [Self.settled(day("09-20"))]
+    try shop.drop(detail: day("08-30")...day("09-26"), rows: rowsOfPeriod, named: "80012345_1226_Z1.txt")
+    let next = try await shop.run(after: .hours(24))
+    #expect(next.totals.apple == Millionths(24) && next.periods.map(\.name) == ["2026-12"])
+    try await shop.publish(after: .hours(24))
+    try shop.drop("2026-11-11", units: "7")
+    let again = try await shop.run()
+    #expect(again.record == made.record && again.periods == made.periods && again.weeks == made.weeks)
+    #expect(try await shop.rows(asOf: Self.asOf) == rows)
+    #expect(try await shop.run(after: .hours(48)).totals.apple == Millionths(30))
+  }
+
   @Test func aRestoredReportCountsAgain() async throws {
     let shop = try await Shop(days: 20)
     let stored = "SELECT count(*) FROM night_audit.connect_reports"
-    let counted = "SELECT sum(units)::integer FROM night_audit.connect_sales_current WHERE name = '2026-11-10'"
+    let rows = try ConnectSalesRows.ofDailyReports(Self.asOf)
+    let counted = "SELECT sum(units)::integer FROM \(rows) AND name = '2026-11-10'"
     for units in ["3", "33", "3", "3"] {
       try shop.drop("2026-11-10", units: units)
       _ = try await shop.run()
@@ -555,10 +576,28 @@ struct TieOutRunTests {
     }
   }
 
+  /// Postgres stores no NUL, so a message with one would end the tie-out.
+  @Test func damagedFilesAreNamed() async throws {
+    let shop = try await Shop()
+    try shop.drop(Self.sales("2026-11-10").text.replacing("gems60", with: "ge\0ms"), named: "S_D_80012345_20261110.txt")
+    let tail = "\n" + String(repeating: "\0", count: 64)
+    try shop.drop(FinanceReportTests.detail + tail, named: "80012345_0226_Z1.txt")
+    let utf16: [UInt8] = [0xFF, 0xFE] + FinanceReportTests.detail.utf16.flatMap { [UInt8($0 & 0xFF), UInt8($0 >> 8)] }
+    try Data(utf16).write(to: URL(fileURLWithPath: shop.folder + "/80012345_0326_Z1.txt"))
+    let reasons = try await shop.reasons()
+    for expected in [
+      "S_D_80012345_20261110.txt: line 2: has a NUL byte", "80012345_0226_Z1.txt: line 8: has a NUL byte",
+      "80012345_0326_Z1.txt: is text in UTF-16",
+    ] {
+      #expect(reasons.contains { $0.hasPrefix(expected) }, "\(expected): \(reasons)")
+    }
+  }
+
   @Test func unreadableFinanceFilesReplaceNoOthers() async throws {
     let shop = try await Shop()
     try shop.drop(detail: day("08-30")...day("09-26"), named: "80012345_1226_Z1.txt")
-    let counted = "SELECT file_name || ' ' || state FROM night_audit.connect_reports_current WHERE name = '2026-12'"
+    let reports = try ConnectReportTable.current(Self.asOf)
+    let counted = "SELECT file_name || ' ' || state FROM \(reports) r WHERE name = '2026-12'"
     _ = try await shop.run()
     #expect(try await shop.value(counted) == "80012345_1226_Z1.txt zero")
     try shop.drop(detail: day("09-01")...day("09-30"), named: "80012345_september.txt")
@@ -677,10 +716,41 @@ struct TieOutRunTests {
         }
       }
     }
-    let state = "SELECT state FROM night_audit.connect_reports_current WHERE name = "
+    let state = "SELECT state FROM \(try ConnectReportTable.current(Self.asOf + .days(5))) r WHERE name = "
     #expect(try await shop.value(state + "'2026-11-10'") == "zero")
     #expect(try await shop.value(state + "'2026-11-11'") == "reported")
     #expect(try await shop.value(state + "'2026-09-01'") == "zero")
+  }
+
+  /// Apple's first answer may come before the night asks about the purchases of that day.
+  @Test func aDoubtfulZeroReplacesAZeroWithoutAFile() async throws {
+    let shop = try await Shop()
+    func daily(_ name: String) -> ConnectReport {
+      ConnectReport(vendor: "80012345", kind: .sales, frequency: "DAILY", name: name, source: .api)
+    }
+    func answer(_ name: String, night: Int, hasOwnUnits: Bool) async throws -> DownloadState? {
+      let (report, asOf) = (daily(name), Self.asOf + .days(Int64(night)))
+      return try await shop.withConnection { connection in
+        try ConnectReportTable.storeNoSales(report, hasOwnUnits: hasOwnUnits, asOf: asOf, on: connection)
+        let known = try ConnectReportTable.known(.sales, frequency: "DAILY", asOf: asOf, on: connection)
+        return known[name]?["80012345"]?.state
+      }
+    }
+    #expect(try await answer("2026-11-10", night: 0, hasOwnUnits: false) == .zero)
+    for night in 1...3 { #expect(try await answer("2026-11-10", night: night, hasOwnUnits: true) == .doubtfulZero) }
+    #expect(try await answer("2026-11-10", night: 4, hasOwnUnits: true) == .zero)
+    let (empty, file) = (SampleSales().bytes, daily("2026-11-11"))
+    try await shop.withConnection { _ = try ConnectReportTable.store(empty, as: file, asOf: Self.asOf, on: $0) }
+    #expect(try await answer("2026-11-11", night: 1, hasOwnUnits: true) == .zero)
+  }
+
+  @Test func anUnknownProductTypeIsNotedWithItsRows() async throws {
+    let shop = try await Shop()
+    var sales = Self.sales("2026-11-10")
+    sales.add(type: "IZ9", day: "11/10/2026")
+    try shop.drop(sales, on: "2026-11-10")
+    let notes = try await shop.run().record.notes
+    #expect(notes.contains("1 row of the unknown product type IZ9 counted as in-app purchases"), "\(notes)")
   }
 
   /// Reports of other kinds, such as those about subscriptions, are ignored.
