@@ -72,7 +72,11 @@ public struct CheckHistory: Hashable, Sendable {
     if self.outcome != outcome { outcomeSince = asOf }
     (self.outcome, self.reason, self.isOffline) = (outcome, reason, isOffline)
     answeredAt = appleDate ?? asOf
-    if reason != .systemic { unansweredSince = nil }
+    if isLastAnswerUnusable {
+      unansweredSince = unansweredSince ?? asOf
+    } else if reason != .systemic {
+      unansweredSince = nil
+    }
     criticalSince = nil
   }
 
@@ -91,6 +95,12 @@ public struct CheckHistory: Hashable, Sendable {
   /// Repeats a judgement because root certificates or the program have changed.
   public mutating func judgeAgain(asOf: Instant) {
     if outcome == .unanswered { renew(asOf: asOf) } else { criticalSince = asOf }
+  }
+
+  /// True if the last attempt got an answer that says nothing about the proof, such as a refused credential. The answer
+  /// stays owed like one that never came, and Apple is asked again the next night.
+  var isLastAnswerUnusable: Bool {
+    outcome == .review && reason == .appleError && !isOffline && answeredAt == lastAttempt
   }
 
   private var wasFinal: Bool {

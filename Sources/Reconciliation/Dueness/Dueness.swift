@@ -52,7 +52,7 @@ public struct Dueness: Hashable, Sendable {
     let open: Rank = check.isBeyond(policy) ? .judgedOffline : check.isUrgent ? .urgent : .open
     let retry = (check.lastAttempt ?? check.knownSince) + RetrySchedule.span(afterAttempt: Int(check.attempts))
     let nextNight = (check.lastAttempt ?? check.knownSince) + RetrySchedule.nightly
-    let isLastAttemptUnanswered = check.unansweredSince != nil
+    let isLastAttemptUnanswered = check.unansweredSince != nil && !check.isLastAnswerUnusable
     let likely = check.dated + policy.refundWindow
     let stale = (check.answeredAt ?? check.knownSince) + policy.staleAfter
     if let since = check.criticalSince {

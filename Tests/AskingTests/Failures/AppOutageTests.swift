@@ -98,4 +98,15 @@ import Testing
     #expect(try await shop.states() == ["pending never_checked 38", "review apple_error 2", "verified 20"])
     #expect(try await shop.rows("count(*)", from: "receipt_checks WHERE attempts = 0") == ["38"])
   }
+
+  /// The sweep was accepted with the same key, so that the refusals end no app. The re-check is not complete.
+  @Test func refusalsBesideAcceptedQuestionsLeaveAnswersOwed() async throws {
+    let gate = gate(failures: 0)
+    gate.accept(.serverAPIKey, of: Self.apps[0])
+    let summary = try await shop.recheck(answering(ChannelAnswer(.fault(.accessRefused))).channels, gate: gate)
+    #expect(summary.faults.isEmpty && summary.outcomes == [.verified: 20, .review: 40])
+    #expect(summary.owed == 40 && summary.exitStatus == .incomplete)
+    let owed = "receipt_checks WHERE outcome = 'review' AND unanswered_since = last_attempt"
+    #expect(try await shop.rows("count(*)", from: owed) == ["40"])
+  }
 }

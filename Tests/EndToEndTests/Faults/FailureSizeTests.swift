@@ -35,10 +35,10 @@ import Testing
     )
   }
 
-  /// A single refusal among many accepted questions is for a person to review and leaves no answer owed.
+  /// A single refusal among many accepted questions parks its question, whose answer the night still owes.
   /// `AskingGateTests` and `ServerAPIChannelTests` have all kinds of refusals.
   @Test(arguments: [
-    (#""httpStatus":401"#, 0, "token_refused"), (#""fields":{"signedTransactionInfo":7}"#, 3, "not be verified"),
+    (#""httpStatus":401"#, 3, "token_refused"), (#""fields":{"signedTransactionInfo":7}"#, 3, "not be verified"),
   ])
   func aRefusalAffectsOnlyItsQuestion(_ refusal: String, status: Int32, warning: String) async throws {
     let ids = (100..<140).map(String.init)

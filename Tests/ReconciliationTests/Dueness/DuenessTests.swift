@@ -337,6 +337,27 @@ import Testing
     #expect(isOwed(check, Self.received + .days(120)) == (outcome == .rejected || outcome == .notFound))
   }
 
+  /// A refused credential says nothing about the proof. The night owes its answer, as if Apple were silent.
+  @Test func refusedQuestionsAreOwedUntilTheyAreAFinding() {
+    var check = CheckHistory(dated: Self.received - .days(50), knownSince: Self.night)
+    check.note(.review, reason: .appleError, isOffline: false, asOf: Self.night)
+    #expect(isOwed(check, Self.night))
+    check.note(.review, reason: .appleError, isOffline: false, asOf: Self.night + .days(1))
+    #expect(check.unansweredSince == Self.night && isOwed(check, Self.night + .days(1)))
+    // The retry schedule applies to silence after it, and the next night to the refusal itself.
+    #expect(Dueness(of: check, policy: Self.policy)?.from == Self.night + .days(1) + .hours(20))
+    var silent = check
+    silent.fail(Self.night + .days(1) + .hours(20))
+    #expect(Dueness(of: silent, policy: Self.policy)?.from == Self.night + .days(1) + .hours(26))
+    check.note(.review, reason: .appleError, isOffline: false, asOf: Self.night + .days(2))
+    #expect(!isOwed(check, Self.night + .days(2)))
+    check.verify(Self.night + .days(3))
+    #expect(check.unansweredSince == nil && !isOwed(check, Self.night + .days(3)))
+    var offline = CheckHistory(dated: Self.received, knownSince: Self.night)
+    offline.note(.review, reason: .appleError, isOffline: true, asOf: Self.night)
+    #expect(!isOwed(offline, Self.night))
+  }
+
   @Test func finalOfflineOutcomesAreNotOwed() {
     var signed = CheckHistory(dated: Self.received, knownSince: Self.night)
     signed.note(.verified, reason: nil, isOffline: true, asOf: Self.night)
