@@ -96,6 +96,15 @@ import Testing
     #expect(gate.faults.isEmpty)
   }
 
+  /// "Not found" is not signed, so it shows nothing about the root certificates.
+  @Test(arguments: [false, true]) func onlyAVerifiedAnswerShowsThatTheRootsAreApples(isVerified: Bool) throws {
+    let gate = gate()
+    let found = ChannelAnswer.Meaning.genuine(environment: .production, bundleId: nil, facts: [.test("1", .serverApi)])
+    _ = gate.note(answer(isVerified ? found : .unknown, asked: [.production]), try permit(game, at: gate))
+    for id in 1...3 { _ = gate.refuse(.rootMissing, app: "game", id: "\(id)", isSecondAttempt: true) }
+    #expect(gate.faults == (isVerified ? [:] : ["game": AppleFault.rootMissing.message]))
+  }
+
   /// Production answers "not found", and the sandbox does not answer.
   @Test func aSandboxOutageDoesNotAffectProduction() {
     let gate = gate()

@@ -151,7 +151,9 @@ package struct ServerAPIClient: Sendable {
       var trail = trail
       let detail = "Apple's answer could not be verified: \(refusal)"
       trail.warn(detail)
-      return TransactionAnswer(outcome: .unanswered(.appleError(detail)), trail: trail)
+      let isRootMissing = refusal == .signature(.chainNotTrusted)
+      return TransactionAnswer(
+        outcome: isRootMissing ? .fault(.rootMissing) : .unanswered(.appleError(detail)), trail: trail)
     }
   }
 

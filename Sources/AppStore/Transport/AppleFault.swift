@@ -1,6 +1,6 @@
-/// A refusal of the credentials or the request. Nothing follows about the transaction or receipt. It may concern one
-/// question (a receipt of another developer's app gives 21004, an invented ID 4000000) or the whole app, so the caller
-/// compares kinds and credentials.
+/// A refusal of the credentials or the request, or an answer without a trusted root. Nothing follows about the
+/// transaction or receipt. It may concern one question (a receipt of another developer's app gives 21004, an invented
+/// ID 4000000) or the whole app, so the caller compares kinds and credentials.
 package enum AppleFault: Error, Hashable, Sendable {
   /// HTTP 401 from this environment.
   case tokenRefused(AppleHost)
@@ -12,6 +12,8 @@ package enum AppleFault: Error, Hashable, Sendable {
   /// 21000, 4000000 and the codes of wrong parameters.
   case requestRefused(code: Int?)
   case tokenNotSigned
+  /// The certificates in an answer lead to none of our root certificates.
+  case rootMissing
 
   /// The kind of refusal, by which faults are compared.
   package enum Kind: String, Hashable, CaseIterable, Sendable {
@@ -21,6 +23,7 @@ package enum AppleFault: Error, Hashable, Sendable {
     case sharedSecretRefused = "shared_secret_refused"
     case requestRefused = "request_refused"
     case tokenNotSigned = "token_not_signed"
+    case rootMissing = "root_missing"
   }
 
   /// The credential of a question. An accepted answer shows that its credential works.
@@ -28,6 +31,8 @@ package enum AppleFault: Error, Hashable, Sendable {
     case serverAPIKey
     /// verifyReceipt's password.
     case sharedSecret
+    /// The root certificates. A verified answer shows that they are Apple's.
+    case rootCertificates
   }
 
   package var kind: Kind {
@@ -38,6 +43,7 @@ package enum AppleFault: Error, Hashable, Sendable {
     case .sharedSecretRefused: .sharedSecretRefused
     case .requestRefused: .requestRefused
     case .tokenNotSigned: .tokenNotSigned
+    case .rootMissing: .rootMissing
     }
   }
 
@@ -46,6 +52,7 @@ package enum AppleFault: Error, Hashable, Sendable {
     switch self {
     case .tokenRefused, .accessRefused, .appUnknown, .tokenNotSigned: .serverAPIKey
     case .sharedSecretRefused: .sharedSecret
+    case .rootMissing: .rootCertificates
     case .requestRefused: nil
     }
   }
@@ -82,6 +89,11 @@ package enum AppleFault: Error, Hashable, Sendable {
       requests; otherwise it is a defect of this program.
       """
     case .tokenNotSigned: "The token could not be signed with the key in privateKeyFile. Download or make a new key."
+    case .rootMissing:
+      """
+      The certificates in Apple's answers lead to none of the root certificates in appstore.rootCertificates. Run \
+      night-audit trust, which installs Apple's; if they are installed, look for a proxy that answers in Apple's place.
+      """
     }
   }
 }

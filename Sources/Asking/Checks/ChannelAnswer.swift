@@ -113,7 +113,7 @@ package struct ChannelAnswer: Hashable, Sendable {
     if asked.isEmpty { return [] }
     switch meaning {
     case .genuine(_, let proven, let facts):
-      guard receipt != nil else { return [nil, .serverAPIKey] }
+      guard receipt != nil else { return [nil, .serverAPIKey, .rootCertificates] }
       return proven == bundleId && facts.contains { $0.expiresDate != nil } ? [nil, .sharedSecret] : [nil]
     case .unknown: return [nil, .serverAPIKey]
     case .forged, .accountGone, .review: return [nil]

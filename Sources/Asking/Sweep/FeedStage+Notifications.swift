@@ -147,6 +147,7 @@ extension FeedStage {
         case .ask, .finish:
           refused.remove(page.start)
           for credential in [nil, AppleFault.Credential.serverAPIKey] { gate.accept(credential, of: app.name) }
+          if !answer.notifications.isEmpty { gate.accept(.rootCertificates, of: app.name) }
         }
         retries.recover(page.start)
         let isWhole = retries.silence == nil

@@ -5,6 +5,7 @@ struct AppleFaultTests {
   private static let faults: [AppleFault] = [
     .tokenRefused(.production), .accessRefused, .appUnknown(bundleId: "com.example.game"), .sharedSecretRefused,
     .requestRefused(code: 4_000_000), .requestRefused(code: 21_000), .requestRefused(code: nil), .tokenNotSigned,
+    .rootMissing,
   ]
 
   @Test func everyFaultStatesItsRemedy() {
@@ -18,7 +19,7 @@ struct AppleFaultTests {
     #expect(Set(Self.faults.map(\.kind)) == Set(AppleFault.Kind.allCases))
     #expect(
       Self.faults.map(\.credential) == [
-        .serverAPIKey, .serverAPIKey, .serverAPIKey, .sharedSecret, nil, nil, nil, .serverAPIKey,
+        .serverAPIKey, .serverAPIKey, .serverAPIKey, .sharedSecret, nil, nil, nil, .serverAPIKey, .rootCertificates,
       ])
   }
 }
