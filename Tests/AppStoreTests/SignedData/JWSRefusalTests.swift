@@ -283,6 +283,16 @@ let payloadCases: [RefusalCase] = [
   Case("no transactionId", .payloadIncomplete("transactionId")) { try signed("transactionId", nil) },
   Case("transactionId with a NUL", .payloadIncomplete("transactionId")) { try signed("transactionId", "1\u{0}2") },
   Case("no productId", .payloadIncomplete("productId")) { try signed("productId", nil) },
+  // As in verifyReceipt's answers, an unreadable date is not a missing one.
+  Case("purchaseDate that is no number", .payloadIncomplete("a readable purchaseDate")) {
+    try signed("purchaseDate", "yesterday")
+  },
+  Case("expiresDate that is no number", .payloadIncomplete("a readable expiresDate")) {
+    try signed("expiresDate", "2026-10-19T16:00:00Z")
+  },
+  Case("revocationDate that is no number", .payloadIncomplete("a readable revocationDate")) {
+    try signed("revocationDate", "soon")
+  },
   Case("no environment", .payloadIncomplete("environment")) { try signed("environment", nil) },
   Case("unknown environment", .environmentUnknown("Staging")) { try signed("environment", "Staging") },
   Case("Xcode's own chain", .notSignedByApple(.xcode)) {

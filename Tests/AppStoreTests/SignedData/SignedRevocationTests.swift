@@ -9,7 +9,7 @@ struct SignedRevocationTests {
   private static let date = milliseconds(2026, 7)
 
   private func revocation(_ json: String) throws -> Statement<Revocation?> {
-    try #require(JSONFields(Array("{\(json)}".utf8))).revocation
+    .stated(try #require(JSONFields(Array("{\(json)}".utf8))).revocation())
   }
 
   private func stated(_ json: String) throws -> Revocation? {
@@ -45,6 +45,18 @@ struct SignedRevocationTests {
   @Test("A revocation date of zero is no revocation")
   func zero() throws {
     #expect(try revocation(items(#"{"SKU":"a","price":1000,"revocationDate":0}"#, item(3_000))) == .stated(nil))
+  }
+
+  @Test(
+    "An unreadable date of a refund is not taken for none",
+    arguments: [
+      #""revocationDate":"2026-10-19T16:00:00Z""#, #""revocationDate":true"#, #""revocationDate":1e300"#,
+      #""advancedCommerceInfo":{"items":[{"SKU":"a","revocationDate":"soon"}]}"#,
+      #""advancedCommerceInfo":{"items":[{"SKU":"a","refunds":[{"refundType":"FULL","refundDate":"soon"}]}]}"#,
+      #""revocationDate":1782864000000,"advancedCommerceInfo":{"items":[{"SKU":"a","revocationDate":"soon"}]}"#,
+    ])
+  func unreadable(json: String) {
+    #expect(throws: SignedDataRefusal.self) { try revocation(json) }
   }
 
   @Test("A refund of one item without an amount is a partial refund of unknown share")

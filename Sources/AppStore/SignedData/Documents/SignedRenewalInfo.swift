@@ -19,8 +19,8 @@ package struct SignedRenewalInfo: Hashable, Sendable {
     environment = try AppleEnvironment(signedIn: payload)
     originalTransactionId = id
     self.signedDate = signedDate
-    gracePeriodExpiresDate = payload.instant("gracePeriodExpiresDate")
-    renewalDate = payload.instant("renewalDate")
+    gracePeriodExpiresDate = try payload.optionalDate("gracePeriodExpiresDate")
+    renewalDate = try payload.optionalDate("renewalDate")
     renewalPriceMilliunits = payload.integer("renewalPrice")
     currency = payload.text("currency")
   }

@@ -1,21 +1,27 @@
 import Reconciliation
 
 extension JSONFields {
-  /// The revocation in a signed transaction (Apple: `revocationDate` and the items of `advancedCommerceInfo`). A
-  /// missing or zero date means not revoked; an unreadable date is no statement.
-  var revocation: Statement<Revocation?> {
-    let items = (object("advancedCommerceInfo")?.objects("items") ?? []).map(AdvancedCommerceItem.init)
+  /// Reads the revocation in a signed transaction (Apple: `revocationDate` and the items of `advancedCommerceInfo`). A
+  /// missing or zero date means not revoked. An unreadable date is thrown, because the transaction may be refunded.
+  func revocation() throws(SignedDataRefusal) -> Revocation? {
+    var items: [AdvancedCommerceItem] = []
+    for fields in object("advancedCommerceInfo")?.objects("items") ?? [] {
+      items.append(try AdvancedCommerceItem(fields))
+    }
     let ofItems = AdvancedCommerceItem.revocation(of: items, price: integer("price"))
-    guard has("revocationDate"), integer("revocationDate") != 0 else { return .stated(ofItems) }
-    guard let date = instant("revocationDate") else { return ofItems.map(Statement.stated) ?? .absent }
+    guard let date = try refundDate("revocationDate") else { return ofItems }
     // Apple omits type and percentage for Advanced Commerce, so the items show how much was refunded.
     let revocation = Revocation(
       date: date, percentage: integer32("revocationPercentage").flatMap { 0...100_000 ~= $0 ? $0 : nil },
       type: text("revocationType"), reason: integer32("revocationReason"))
-    guard revocation.type == nil, revocation.percentage == nil, var ofItems else { return .stated(revocation) }
+    guard revocation.type == nil, revocation.percentage == nil, var ofItems else { return revocation }
     ofItems.date = date
     ofItems.reason = revocation.reason ?? ofItems.reason
-    return .stated(ofItems)
+    return ofItems
+  }
+
+  fileprivate func refundDate(_ name: String) throws(SignedDataRefusal) -> Instant? {
+    try integer(name) == 0 ? nil : optionalDate(name)
   }
 }
 
@@ -34,16 +40,17 @@ private struct AdvancedCommerceItem {
     let type: String?
   }
 
-  init(_ fields: JSONFields) {
+  init(_ fields: JSONFields) throws(SignedDataRefusal) {
     price = fields.integer("price")
-    revocationDate = Self.date("revocationDate", in: fields)
-    refunds = (fields.objects("refunds") ?? []).map {
-      Refund(amount: $0.integer("refundAmount"), date: Self.date("refundDate", in: $0), type: $0.text("refundType"))
+    revocationDate = try fields.refundDate("revocationDate")
+    var refunds: [Refund] = []
+    for refund in fields.objects("refunds") ?? [] {
+      refunds.append(
+        Refund(
+          amount: refund.integer("refundAmount"), date: try refund.refundDate("refundDate"),
+          type: refund.text("refundType")))
     }
-  }
-
-  private static func date(_ name: String, in fields: JSONFields) -> Instant? {
-    fields.integer(name) == 0 ? nil : fields.instant(name)
+    self.refunds = refunds
   }
 
   private var hasRevocationData: Bool { revocationDate != nil || !refunds.isEmpty }

@@ -16,10 +16,10 @@ extension TransactionFact {
     self.bundleId = bundleId
     productType = payload.text("type").flatMap(ProductType.init(rawValue:))
     quantity = payload.integer32("quantity").flatMap { $0 > 0 ? $0 : nil }
-    purchaseDate = payload.instant("purchaseDate")
-    originalPurchaseDate = payload.instant("originalPurchaseDate")
-    expiresDate = payload.instant("expiresDate")
-    revocation = payload.revocation
+    purchaseDate = try payload.optionalDate("purchaseDate")
+    originalPurchaseDate = try payload.optionalDate("originalPurchaseDate")
+    expiresDate = try payload.optionalDate("expiresDate")
+    revocation = .stated(try payload.revocation())
     priceMilliunits = payload.integer("price")
     currency = payload.text("currency")
     appAccountToken = .stated(payload.text("appAccountToken"))
@@ -56,6 +56,13 @@ extension TransactionFact {
 }
 
 extension JSONFields {
+  /// Reads a date that a document need not have. An unreadable one is thrown, because it is not a missing one.
+  func optionalDate(_ name: String) throws(SignedDataRefusal) -> Instant? {
+    guard has(name) else { return nil }
+    guard let date = instant(name) else { throw .payloadIncomplete("a readable \(name)") }
+    return date
+  }
+
   /// The SKUs of the items of an Advanced Commerce purchase, sorted, with commas; nil for other purchases. `productId` is generic.
   fileprivate var advancedCommerceProducts: String? {
     let items = object("advancedCommerceInfo")?.objects("items") ?? []
