@@ -54,6 +54,7 @@ extension RebuildRun.Outcome {
     add(derived.differentTransactions, "transactions differ from their evidence")
     add(derived.missingLinks, "links from a proof to a transaction are missing")
     add(derived.surplusLinks, "links from a proof to a transaction have no evidence")
+    add(Int64(queue.missingProofs), "proofs that Apple was asked about are missing from the queue")
     add(Int64(queue.differentOutcomes), "proofs have another answer than the last stored one")
     add(Int64(queue.differentDueness), "proofs have another due date or urgency than the rule gives")
     add(Int64(queue.differentBrought), "proofs have a wrong mark of whether they contain transactions")

@@ -126,6 +126,33 @@ import Testing
     #expect(try await accused() == ["com.example.game/1 3 20"])
   }
 
+  /// A proof without its row, or one that the queue leaves out, would never be asked about again.
+  @Test func aRebuildFindsProofsThatTheQueueLacksOrLeavesOut() async throws {
+    for (order, id) in [("a", "1"), ("b", "2")] { try await shop.order(order, transaction: id) }
+    try await shop.order("c", transaction: nil)
+    try await shop.receipt("r", for: "c")
+    try await answered()
+    #expect(try await rebuilt().agrees)
+    try await shop.session.executeScript(
+      """
+      DELETE FROM night_audit.receipt_checks WHERE subject_id IN ('com.example.game/1', 'r');
+      UPDATE night_audit.receipt_checks SET is_wanted = false, due_from = NULL
+      """)
+    for isRepairing in [false, true] {
+      let found = try await rebuilt(isRepairing: isRepairing)
+      #expect(found.missingProofs == 2 && found.differentDueness == 1 && !found.agrees)
+      #expect(found.examples == ["com.example.game/1", "r", "com.example.game/2"])
+    }
+    #expect(try await rebuilt().agrees)
+    // The next run reads the shop's rows again, and asks about the proofs that were missing.
+    try await shop.queue(asOf: Self.night).enqueue()
+    let rows = "receipt_checks WHERE due_from IS NOT NULL ORDER BY subject_id"
+    #expect(
+      try await shop.rows("subject_id, order_id, outcome, is_wanted::text", from: rows) == [
+        "com.example.game/1 a pending true", "com.example.game/2 b verified true", "r c pending true",
+      ])
+  }
+
   /// Otherwise a notice of an earlier night would stand for each nightly answer.
   @Test func onlyStatementsOfThisRunReplaceTheAnswer() async throws {
     try await shop.order("a", transaction: "1")

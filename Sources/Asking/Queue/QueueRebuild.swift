@@ -1,11 +1,14 @@
 import AuditStore
 import Postgres
 import Reconciliation
+import Settings
 
-/// Derives outcomes, due dates and transaction counts of the queue again, and compares them.
+/// Derives rows, outcomes, due dates and transaction counts of the queue again, and compares them.
 package enum QueueRebuild {
   package struct Outcome: Hashable, Sendable, Encodable {
     package var proofs = 0
+    /// Proofs with an answer that are not in the queue.
+    package var missingProofs = 0
     package var differentOutcomes = 0
     package var differentDueness = 0
     /// Proofs whose transaction count is zero although they have transactions, or the other way round.
@@ -13,7 +16,7 @@ package enum QueueRebuild {
     /// At most twenty of these proofs.
     package var examples: [String] = []
 
-    package var agrees: Bool { differentOutcomes + differentDueness + differentBrought == 0 }
+    package var agrees: Bool { missingProofs + differentOutcomes + differentDueness + differentBrought == 0 }
   }
 
   /// Compares, and corrects if asked to. Due dates follow the policy of the newest run.
@@ -21,7 +24,13 @@ package enum QueueRebuild {
     var outcome = Outcome()
     // No due dates exist before the first run.
     guard let table = try CheckTable.ofNewestRun(on: connection) else { return outcome }
+    let missing = try missingProofs(connection)
+    if isRepairing { try add(missing, to: table, on: connection) }
+    let added = Set(missing.map(\.subject))
+    outcome.missingProofs = missing.count
+    outcome.examples = missing.prefix(20).map(\.subject.id.text)
     let accusations = try CheckTable.changedAccusations(on: connection)
+    let misplaced = try proofsWantedUnlikeRule(connection)
     let doubtful = try proofsWithWrongCount(connection)
     let answers = try answersUnlikeStored(connection)
     let unfounded = try Set(unfoundedOutcomes(connection))
@@ -40,9 +49,12 @@ package enum QueueRebuild {
         row.storedRefusal = Refusal(answer.outcome, reason: answer.reason).map { .decided($0) }
       }
       if let accusedSince = accusations[row.subject] { row.history.accusedSince = accusedSince }
+      let isMisplaced = misplaced.contains(row.subject)
+      if isMisplaced { row.history.isWanted.toggle() }
       let isDifferent =
-        isUnfounded || answer != nil || accusations[row.subject] != nil
+        isUnfounded || answer != nil || accusations[row.subject] != nil || isMisplaced
         || row.due != Dueness(of: row.history, policy: table.policy)
+      if added.contains(row.subject) { return isDifferent }
       let isDoubtful = doubtful.contains(row.subject)
       if isDifferent, !isUnfounded, answer == nil { outcome.differentDueness += 1 }
       if isDoubtful { outcome.differentBrought += 1 }
@@ -51,6 +63,46 @@ package enum QueueRebuild {
     }
     if isRepairing, !doubtful.isEmpty { try count(doubtful.sorted { $0.id < $1.id }, on: connection) }
     return outcome
+  }
+
+  /// Proofs with an answer and without a row, because no run removes a row. The date is that of the first answer. The
+  /// order is one that waits for the look-up; the next reading of the shop's receipts restores theirs.
+  private static func missingProofs(
+    _ connection: borrowing BlockingConnection
+  ) throws -> [(subject: CheckSubject, since: Instant, orderId: Identifier?)] {
+    let rows = try connection.execute(
+      """
+      SELECT a.subject_kind, a.subject_id, a.since, l.order_id FROM (
+        SELECT subject_kind, subject_id, min(as_of) AS since FROM night_audit.answers
+        WHERE subject_kind IN ('receipt', 'lookup') GROUP BY subject_kind, subject_id) a
+      LEFT JOIN night_audit.receipt_checks c ON c.subject_kind = a.subject_kind AND c.subject_id = a.subject_id
+      LEFT JOIN (
+        SELECT subject_id, min(order_id) AS order_id FROM night_audit.lookups GROUP BY subject_id) l
+        ON a.subject_kind = 'lookup' AND l.subject_id = a.subject_id
+      WHERE c.subject_id IS NULL ORDER BY a.subject_kind, a.subject_id
+      """)
+    return try rows.map { row in
+      (subject: try CheckSubject(of: row), since: try row.instant(2), orderId: try row.optionalId(3))
+    }
+  }
+
+  /// Adds these proofs as if they were new, to be asked about again.
+  private static func add(
+    _ missing: [(subject: CheckSubject, since: Instant, orderId: Identifier?)], to table: CheckTable,
+    on connection: borrowing BlockingConnection
+  ) throws {
+    if missing.isEmpty { return }
+    for start in stride(from: 0, to: missing.count, by: 5_000) {
+      let rows = missing[start..<min(start + 5_000, missing.count)].map { proof -> CheckRow in
+        var row = CheckRow(
+          subject: proof.subject, history: CheckHistory(dated: proof.since, knownSince: proof.since))
+        row.orderId = proof.orderId
+        return row
+      }
+      _ = try table.insert(rows, on: connection)
+    }
+    // Makes the next run read all rows of the shop.
+    try connection.execute("DELETE FROM night_audit.asking_state WHERE key = 'definition'")
   }
 
   /// The last answers that differ from the stored outcomes: of the latest as-of, or the last one stored. Pending and
@@ -112,6 +164,23 @@ package enum QueueRebuild {
       ORDER BY c.subject_kind, c.subject_id
       """)
     return try rows.map { try CheckSubject(of: $0) }
+  }
+
+  /// Proofs that the queue leaves out although they are wanted, or the other way round. A receipt is wanted while the
+  /// shop has it, and a look-up while an order waits for it and its app has a key.
+  private static func proofsWantedUnlikeRule(_ connection: borrowing BlockingConnection) throws -> Set<CheckSubject> {
+    let rows = try connection.execute(
+      """
+      SELECT c.subject_kind, c.subject_id FROM night_audit.receipt_checks c
+      LEFT JOIN (SELECT DISTINCT subject_id FROM night_audit.lookups) l
+        ON c.subject_kind = 'lookup' AND l.subject_id = c.subject_id
+      WHERE c.is_wanted <> CASE c.subject_kind WHEN 'receipt' THEN c.gone_at IS NULL
+        ELSE l.subject_id IS NOT NULL AND split_part(c.subject_id, '/', 1) = ANY (ARRAY(
+          SELECT split_part(app, '=', 1)
+          FROM night_audit.asking_state s CROSS JOIN LATERAL unnest(string_to_array(s.value, ' ')) AS app
+          WHERE s.key = 'apps' AND split_part(app, '=', 2) = '\(Settings.Channel.serverApi.rawValue)')) END
+      """)
+    return Set(try rows.map { try CheckSubject(of: $0) })
   }
 
   private static func proofsWithWrongCount(_ connection: borrowing BlockingConnection) throws -> Set<CheckSubject> {
