@@ -2,7 +2,7 @@ import Postgres
 import Run
 
 /// `config show`: every setting with its value and origin. Secrets are masked.
-package struct SettingsListing: Sendable {
+package struct SettingsListing: Encodable, Sendable {
   package struct Line: Encodable, Sendable {
     package var key: String
     package var value: String?
@@ -10,7 +10,7 @@ package struct SettingsListing: Sendable {
     package var origin: String
   }
 
-  package let lines: [Line]
+  package let settings: [Line]
 
   package init(_ loader: SettingsLoader) {
     var keys = SettingKey.all + loader.ofSections()
@@ -18,7 +18,7 @@ package struct SettingsListing: Sendable {
     keys += owned.isEmpty ? [.owners] : owned
     let accounts = SettingKey.ofJournal.filter { loader.origin(of: $0) != nil }
     keys += accounts.isEmpty ? [.accounts] : accounts
-    lines = keys.map { key in
+    settings = keys.map { key in
       guard let origin = loader.origin(of: key), let values = loader.list(key.name) else {
         return Line(key: key.name, value: key.standard.isEmpty ? nil : key.standard, origin: "default")
       }
@@ -44,7 +44,7 @@ package struct SettingsListing: Sendable {
 
   package func table(width: Int?) -> String {
     var table = TextTable([.left("KEY"), .left("VALUE"), .left("FROM")])
-    for line in lines { table.add([line.key, line.value ?? "-", line.origin]) }
+    for line in settings { table.add([line.key, line.value ?? "-", line.origin]) }
     return table.text(width: width)
   }
 }

@@ -236,7 +236,7 @@ import Testing
     #expect(settings.apps.first?.privateKeyFile == credentials + "/app.game.privateKeyFile")
     #expect(settings.retention == .days(80))
     let listing = SettingsListing(loader)
-    let lines = Dictionary(uniqueKeysWithValues: listing.lines.map { ($0.key, $0) })
+    let lines = Dictionary(uniqueKeysWithValues: listing.settings.map { ($0.key, $0) })
     #expect(SettingKey.all.allSatisfy { lines[$0.name] != nil })
     func line(_ key: String) -> String { "\(lines[key]?.value ?? "-") (\(lines[key]?.origin ?? ""))" }
     #expect(line("audit.lookback") == "60d (environment NIGHT_AUDIT_AUDIT_LOOKBACK)")
@@ -248,7 +248,7 @@ import Testing
     #expect(line("deliver.archive.attempts") == "3 (default)")
     #expect(line("app.game.bundleId") == "com.example.game (\(file))")
     #expect(!listing.table(width: nil).contains("s3cret"))
-    #expect(!(try MachineText.json(listing.lines)).contains("s3cret"))
+    #expect(!(try MachineText.json(listing)).contains("s3cret"))
   }
 
   @Test(
@@ -270,9 +270,9 @@ import Testing
       let variable = try #require(SettingKey.named(key)).variable
       let loader = try SettingsLoader(path: nil, environment: [variable: url, "NIGHT_AUDIT_REPORT_DELIVER": "archive"])
       let listing = SettingsListing(loader)
-      #expect(listing.lines.contains { $0.key == key && $0.origin != "default" })
+      #expect(listing.settings.contains { $0.key == key && $0.origin != "default" })
       #expect(!listing.table(width: nil).contains("s3cret"), "\(key)")
-      #expect(!(try MachineText.json(listing.lines)).contains("s3cret"), "\(key)")
+      #expect(!(try MachineText.json(listing)).contains("s3cret"), "\(key)")
     }
   }
 
@@ -296,7 +296,7 @@ import Testing
   func namelessSection() throws {
     let loader = try SettingsLoader(
       file: try ConfigurationFile(yaml: "app.: 1", name: "test.yaml"), name: "test.yaml", environment: [:])
-    #expect(SettingsListing(loader).lines.contains { $0.key == "app.app.bundleId" })
+    #expect(SettingsListing(loader).settings.contains { $0.key == "app.app.bundleId" })
     #expect(throws: ConfigurationError.self) { try loader.load() }
   }
 

@@ -28,11 +28,11 @@ package struct FindingsCSV: FindingsOutput, ~Copyable {
   package func finish() {}
 }
 
-/// Findings as JSON: objects with the keys of `findings.csv`, each with its history.
+/// Findings as JSON: one object, whose `findings` have the keys of `findings.csv`, each with its history.
 package struct FindingsJSON: FindingsOutput {
   package static let requestsHistory = true
 
-  private var list = MachineText.List<Document>()
+  private var list = MachineText.List<Document>(named: "findings")
   private let asOf: Instant
   private let print: (String) -> Void
 

@@ -13,19 +13,20 @@ package enum MachineText {
     return encoder
   }
 
-  /// A list printed element by element, byte for byte as `json` prints the whole list.
+  /// An object with one list, printed element by element, byte for byte as `json` prints the whole object.
   package struct List<Element: Encodable> {
     private let encoder = MachineText.encoder()
+    private let name: String
     private var isEmpty = true
 
-    package init() {}
+    package init(named name: String) { self.name = name }
 
     package mutating func add(_ element: Element) throws -> String {
       let text = String(decoding: try encoder.encode(element), as: UTF8.self)
       defer { isEmpty = false }
-      return (isEmpty ? "[\n  " : ",\n  ") + text.replacing("\n", with: "\n  ")
+      return (isEmpty ? "{\n  \"\(name)\" : [\n    " : ",\n    ") + text.replacing("\n", with: "\n    ")
     }
 
-    package func end() throws -> String { isEmpty ? try MachineText.json([Element]()) : "\n]" }
+    package func end() throws -> String { isEmpty ? try MachineText.json([name: [Element]()]) : "\n  ]\n}" }
   }
 }

@@ -26,7 +26,7 @@ struct ShowConfig: AsyncParsableCommand {
     try await common.concluding {
       let loader = try common.loader()
       let listing = SettingsListing(loader)
-      try common.show(listing.lines, listing.table(width: Terminal.width))
+      try common.show(listing, listing.table(width: Terminal.width))
       // On stderr, because standard output contains the document.
       do {
         for warning in try loader.load().warnings { Terminal.complain("night-audit: \(warning)") }

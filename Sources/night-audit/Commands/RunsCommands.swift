@@ -26,9 +26,13 @@ struct ListRuns: SettingsCommand {
     if limit < 1 { throw ValidationError("--limit \(limit) lists nothing; give 1 or more.") }
   }
 
+  struct Document: Encodable {
+    var runs: [PastRun.Document]
+  }
+
   func run(_ settings: Settings) async throws -> ExitStatus {
     let runs = try await RunHistory.list(settings, limit: limit)
-    try common.show(runs.map(\.document), runs.table(width: Terminal.width))
+    try common.show(Document(runs: runs.map(\.document)), runs.table(width: Terminal.width))
     return .complete
   }
 }

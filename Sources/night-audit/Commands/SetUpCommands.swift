@@ -66,6 +66,10 @@ struct DoctorCommand: AsyncParsableCommand {
   @Flag(help: "Also send Apple one harmless request for each secret and key, and compare the clocks.")
   var online = false
 
+  struct Document: Encodable {
+    var diagnoses: [Diagnosis.Document]
+  }
+
   func run() async throws {
     try await common.concluding {
       let found: [Diagnosis]
@@ -76,7 +80,7 @@ struct DoctorCommand: AsyncParsableCommand {
       }
       let shown = found.filter { !common.quiet || !$0.isFine }
       try common.show(
-        found.map(\.document), shown.isEmpty ? nil : shown.map(\.line).joined(separator: "\n"))
+        Document(diagnoses: found.map(\.document)), shown.isEmpty ? nil : shown.map(\.line).joined(separator: "\n"))
       return found.first { $0.problem != nil }?.status ?? .complete
     }
   }

@@ -27,9 +27,15 @@ struct Trust: SettingsCommand {
       "A directory with the certificates, or the address of a mirror. Default: Apple.", valueName: "dir-or-url"))
   var from: String?
 
+  struct Document: Encodable {
+    var certificates: [RootInstallation.Entry.Document]
+  }
+
   func run(_ settings: Settings) async throws -> ExitStatus {
     let entries = try await TrustRun.run(settings, from: from)
-    try common.show(entries.map(\.document), common.quiet ? nil : entries.map(\.line).joined(separator: "\n"))
+    try common.show(
+      Document(certificates: entries.map(\.document)),
+      common.quiet ? nil : entries.map(\.line).joined(separator: "\n"))
     return .complete
   }
 }

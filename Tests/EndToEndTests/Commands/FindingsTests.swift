@@ -10,7 +10,8 @@ import Testing
   }
 
   private func list(_ shop: Rehearsal, _ arguments: String...) async throws -> [[String: Any]] {
-    try await shop.nightAudit("findings", "list", "--json", more: arguments, exits: [0]).document()
+    let document = try await shop.nightAudit("findings", "list", "--json", more: arguments, exits: [0]).json()
+    return try #require(document["findings"] as? [[String: Any]])
   }
 
   private func row(_ shop: Rehearsal, _ day: String, _ id: String) throws -> [String: String]? {
@@ -156,8 +157,8 @@ import Testing
         .compactMap { $0["event"] as? String }
     }
     func runs() async throws -> [String] {
-      let runs: [[String: Any]] = try await shop.nightAudit("runs", "--json", exits: [0]).document()
-      return runs.compactMap { $0["run_id"] as? String }
+      let document = try await shop.nightAudit("runs", "--json", exits: [0]).json()
+      return try #require(document["runs"] as? [[String: Any]]).compactMap { $0["run_id"] as? String }
     }
     let (first, second) = ("2026-11-17", "2026-11-18")
     try await makeNight(wrongly: true)
@@ -252,7 +253,8 @@ import Testing
       .compactMap { $0.firstMatch(of: /(\d+\.\d\d) USD/).flatMap { Double($0.1) } }
     #expect(stakes.count > 5 && stakes == stakes.sorted(by: >), "worst first: \(stakes)")
 
-    let runs: [[String: Any]] = try await shop.nightAudit("runs", "--json", "--limit", "1", exits: [0]).document()
+    let document = try await shop.nightAudit("runs", "--json", "--limit", "1", exits: [0]).json()
+    let runs = try #require(document["runs"] as? [[String: Any]])
     #expect(runs.first?["as_of"] as? String == Self.nights[2])
     #expect(runs.first?["directory"] as? String == shop.reports + "/2026-11-19")
   }

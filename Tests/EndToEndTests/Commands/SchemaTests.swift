@@ -17,8 +17,8 @@ import Testing
 
   private static var documents: [(name: String, title: String, types: [Any.Type])] {
     [
-      ("config-show", "night-audit config show", [[SettingsListing.Line].self]),
-      ("doctor", "night-audit doctor", [[Diagnosis.Document].self]),
+      ("config-show", "night-audit config show", [SettingsListing.self]),
+      ("doctor", "night-audit doctor", [DoctorCommand.Document.self]),
       ("error", "Any command that has nothing else to print", [MachineError.Document.self]),
       ("explain", "night-audit explain", [Explanation.self, Invoice.self]),
       (
@@ -26,17 +26,17 @@ import Testing
         [DecisionText.Document.self]
       ),
       ("findings-import", "night-audit findings import", [ImportText.Document.self]),
-      ("findings-list", "night-audit findings list", [[FindingsJSON.Document].self]),
+      ("findings-list", "night-audit findings list", [ListedFindings.self]),
       ("init", "night-audit init", [Init.Document.self]),
       ("rebuild", "night-audit rebuild", [RebuildRun.Outcome.self]),
       ("recheck", "night-audit recheck", [RecheckDocument.self]),
       ("run", "night-audit run, night-audit reconcile", [NightOutcome.PlacedReport.self]),
       ("runs-diff", "night-audit runs diff", [RunDifference.Document.self]),
       ("runs-forget", "night-audit runs forget", [RunUndo.Outcome.Document.self]),
-      ("runs-list", "night-audit runs list", [[PastRun.Document].self]),
+      ("runs-list", "night-audit runs list", [ListRuns.Document.self]),
       ("status", "night-audit status", [NightStatus.self]),
       ("tie-out", "night-audit tie-out", [TieOutText.Document.self]),
-      ("trust", "night-audit trust", [[RootInstallation.Entry.Document].self]),
+      ("trust", "night-audit trust", [Trust.Document.self]),
       ("verify", "night-audit verify", [RunVerification.Document.self]),
     ]
   }
@@ -58,6 +58,11 @@ import Testing
     let written = try FileManager.default.contentsOfDirectory(atPath: folder.path)
     #expect(Set(written) == Set(Self.documents.map { $0.name + ".json" } + ["actions.json"]))
   }
+}
+
+/// The object of `findings list`, which the program prints row by row.
+private struct ListedFindings: Encodable {
+  let findings: [FindingsJSON.Document]
 }
 
 /// A JSON Schema, read from the stored properties of a type whose `Encodable` conformance is synthesized.
@@ -128,7 +133,7 @@ private struct DocumentSchema {
     [
       "explain/order/amount": [:],
       "explain/payment": ["enum": ["paid", "reversed", "unpaid", "unconfirmed"]],
-      "findings-list/status": values(FindingStatus.self),
+      "findings-list/findings/status": values(FindingStatus.self),
       "run/changes/since": instant,
       // A disposition, or the money at stake.
       "runs-diff/totals/disposition": [:],
@@ -138,8 +143,8 @@ private struct DocumentSchema {
         "enum": ["complete", "incomplete", "held", "publishing", "not_published", "unfinished", "failed"]
       ],
       "tie-out/gross/lines/gross": decimal,
-      "trust/sha256": ["pattern": "^[0-9a-f]{64}$"],
-      "trust/state": ["enum": ["installed", "present"]],
+      "trust/certificates/sha256": ["pattern": "^[0-9a-f]{64}$"],
+      "trust/certificates/state": ["enum": ["installed", "present"]],
     ]
   }
 
@@ -148,8 +153,8 @@ private struct DocumentSchema {
 
   private static var notes: [String: [String: Any]] {
     [
-      "config-show/origin": described("`default`, or the place where the value was set."),
-      "doctor/ok": described("False if a night cannot run until the problem is solved."),
+      "config-show/settings/origin": described("`default`, or the place where the value was set."),
+      "doctor/diagnoses/ok": described("False if a night cannot run until the problem is solved."),
       "error/error/status": described("The exit status."),
       "run": described("The content of summary.json, the report's folder, why the night is held, and the deliveries."),
       "run/configuration": described("A hash of the settings that affect the report's content."),

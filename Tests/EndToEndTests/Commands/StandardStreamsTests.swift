@@ -86,7 +86,7 @@ import Testing
     let said = try await shell("$0 doctor --json \(Self.config)")
     #expect(said.hasSuffix("status=78\n"))
     let json = try JSONSerialization.jsonObject(with: Data(said.split(separator: "status=")[0].utf8))
-    let list = try #require(json as? [[String: Any]])
+    let list = try #require((json as? [String: Any])?["diagnoses"] as? [[String: Any]])
     #expect(list.first?["subject"] as? String == "/nonexistent.yaml")
     #expect(list.first?["ok"] as? Bool == false)
   }
