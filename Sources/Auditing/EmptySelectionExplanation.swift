@@ -5,14 +5,14 @@ import Run
 import SalesStore
 
 /// Why a report with filters lists no order.
-struct EmptySelectionExplanation {
+package struct EmptySelectionExplanation {
   let selection: Selection
   let period: Period
   /// The days of the first and the last order that pass the filters, in any period; nil if none does.
   var days: (first: String, last: String)?
 
   /// nil if an order is listed, none was asked for, or the orders have no displayable date.
-  init?(
+  package init?(
     _ plan: AuditPlan, _ sales: SalesRows, in zone: TimeZone, on shop: borrowing BlockingConnection
   ) throws(PostgresError) {
     selection = plan.selection
@@ -41,11 +41,17 @@ struct EmptySelectionExplanation {
     self.days = days
   }
 
-  var words: String {
-    let filters = [
+  private var filters: String {
+    [
       selection.orderId.map { "--order \($0.text)" }, selection.userId.map { "--user \($0.text)" },
       selection.productId.map { "--product \($0.text)" }, selection.bundleId.map { "--app \($0)" },
     ].compactMap(\.self).joined(separator: " ")
+  }
+
+  /// A sentence if the shop has no order for the filters; nil if it has one, in any period.
+  package var missing: String? { days == nil ? "the shop has no order for \(filters)" : nil }
+
+  var words: String {
     guard let days else { return "no order is listed: the shop has none for \(filters)" }
     let (first, last) = days
     let listed = period.since == period.until ? period.until : "\(period.since) to \(period.until)"

@@ -53,6 +53,16 @@ extension NightRun {
     return plan
   }
 
+  /// A sentence if the shop has no order for the filters `--order` and `--user`; nil if it has one, in any period.
+  func missingOrder(_ request: NightRequest) async throws -> String? {
+    guard request.selection.isOfOrderOrUser else { return nil }
+    let (settings, narrowed) = (settings, try plan(request))
+    return try await withBlockingThread { scope in
+      let sales = try SalesStore.open(settings, scope, applicationName: "night-audit")
+      return try EmptySelectionExplanation(narrowed, SalesRows(settings), in: settings.timeZone, on: sales)?.missing
+    }
+  }
+
   func record(_ request: NightRequest, _ plan: AuditPlan, runId: String) -> RunRecord {
     var record = RunRecord(
       runId: runId, command: request.command, asOf: request.asOf, period: plan.period, timeZone: settings.timeZoneName,

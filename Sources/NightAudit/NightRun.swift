@@ -246,7 +246,12 @@ package struct NightRun: Sendable {
     let request = try await requireSales(requested)
     let summary = try await recheck(request, channels, runId: runId, deadline: deadline)
     try stop.check()
+    try await warnOfMissingOrder(request, summary)
     return summary
+  }
+
+  private func warnOfMissingOrder(_ request: NightRequest, _ summary: RecheckSummary) async throws {
+    if summary.due == 0, let missing = try await missingOrder(request) { logger.warning("\(missing)") }
   }
 
   /// Counts the checks that are due. Asks nothing and changes nothing.
@@ -257,6 +262,7 @@ package struct NightRun: Sendable {
     var summary = RecheckSummary()
     summary.due = try await queue.dueCount() + queue.unknownCount()
     await queue.close()
+    try await warnOfMissingOrder(request, summary)
     return summary
   }
 

@@ -26,9 +26,10 @@ import Testing
       EmptySelectionExplanation(user, days, days: ("2026-09-01", "2026-10-21")).words
         == "no order is listed: the orders for --user 800 --product gems are from 2026-09-01 to 2026-10-21, and the "
         + "report covers 2026-11-01 to 2026-11-24; add --since 2026-09-01 --until 2026-10-21")
-    #expect(
-      EmptySelectionExplanation(order, day, days: nil).words == "no order is listed: the shop has none for --order 4711"
-    )
+    let none = EmptySelectionExplanation(order, day, days: nil)
+    #expect(none.words == "no order is listed: the shop has none for --order 4711")
+    #expect(none.missing == "the shop has no order for --order 4711")
+    #expect(EmptySelectionExplanation(order, day, days: ("2026-10-21", "2026-10-21")).missing == nil)
   }
 
   @Test func anEmptySelectionIsExplainedForEachFilter() async throws {

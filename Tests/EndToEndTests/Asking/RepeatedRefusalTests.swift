@@ -60,12 +60,17 @@ import Testing
     #expect(!night.findings.contains { $0["kind"] == "signature_invalid" }, "\(night.findings)")
   }
 
-  @Test func aRecheckOfOneOrderAlwaysAsks() async throws {
+  @Test func aRecheckOfOneOrderAlwaysAsksAndReportsAMissingOrder() async throws {
     let shop = try await SignedShop(transactions: [SignedShop.gems("100")])
     try await shop.order("o", transaction: "100")
     _ = try await shop.night()
     try shop.forgetRequests()
     try await shop.nightAudit("recheck", "--order", "o", "--as-of", "2026-11-20T03:01:00Z", exits: [0])
     #expect(try shop.timesAsked() == ["100": 1])
+    let missing = "the shop has no order for --order no-such-order"
+    for more in [[], ["--dry-run"]] {
+      try await shop.nightAudit(
+        "recheck", "--order", "no-such-order", "--as-of", "2026-11-20T03:01:00Z", more: more, exits: [0], says: missing)
+    }
   }
 }
