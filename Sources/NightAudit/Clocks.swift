@@ -16,6 +16,12 @@ struct Clocks {
     return host < server - Self.longestDelay ? HostClockBehind(clocks: self) : nil
   }
 
+  /// How far the host's clock is ahead of `server` or behind it, such as `this host is 90 s ahead of Apple`.
+  func lead(over server: String) -> String {
+    let span = host - self.server
+    return "this host is \(span.magnitude.wholeSeconds) s \(span > .seconds(0) ? "ahead of" : "behind") \(server)"
+  }
+
   fileprivate var words: String { "this host's clock says \(host.text), the database server's \(server.text)" }
 }
 
@@ -31,11 +37,11 @@ struct FutureAsOfError: RunEndingError, CustomStringConvertible {
   var isUsageMistake: Bool { asOf > clocks.host }
 
   var description: String {
-    let (name, remedy) =
-      isUsageMistake
-      ? ("--as-of", "give an instant of the past, or correct the wrong clock")
-      : ("the as-of", "correct the wrong clock, or give an instant of the past with --as-of")
-    return "\(name) \(asOf.text) is in the future: \(clocks.words); \(remedy)"
+    let future = "\(asOf.text) is in the future"
+    return isUsageMistake
+      ? "--as-of \(future): \(clocks.words); give an instant of the past, or correct the wrong clock"
+      : "the as-of \(future), because this host is ahead of the database server: \(clocks.words); "
+        + "correct the wrong clock (NTP), and run again"
   }
 }
 

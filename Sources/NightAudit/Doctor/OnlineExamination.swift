@@ -43,15 +43,14 @@ extension Doctor {
         """)
     case .success(nil): return .fine("Apple at \(url) (reached; its answer has no date)")
     case .success(let date?):
-      let difference = abs(Instant.now.seconds - date.seconds)
-      if difference * 1_000_000 <= settings.clockSkew.microseconds {
-        return .fine("Apple at \(url) (reached; clocks differ by \(difference) s)")
+      let clocks = Clocks(host: Instant.now.wholeSecond, server: date)
+      let difference = (clocks.host - clocks.server).magnitude
+      if difference <= settings.clockSkew {
+        return .fine("Apple at \(url) (reached; clocks differ by \(difference.wholeSeconds) s)")
       }
       return .problem(
         "clock",
-        """
-        this host and Apple differ by \(difference) s (Apple's clock: \(date.text)); set the clock by NTP (chronyc tracking)
-        """)
+        "\(clocks.lead(over: "Apple")) (Apple's clock: \(date.text)); set the clock by NTP (chronyc tracking)")
     }
   }
 

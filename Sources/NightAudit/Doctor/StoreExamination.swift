@@ -85,12 +85,9 @@ struct StoreExamination {
     } else if isEncrypted, connection.option("sslmode") != "verify-full" {
       warning(key, "is encrypted, but the server is not verified; set sslmode=verify-full and sslrootcert")
     }
-    let difference = Instant(microseconds: try row.timestamp(10)).microseconds - now.microseconds
-    if abs(difference) > settings.clockSkew.microseconds {
-      problem(
-        "clock",
-        "this host and the server of \(key) differ by \(abs(difference) / 1_000_000) s; set both by NTP (chronyc tracking)"
-      )
+    let clocks = Clocks(host: now, server: Instant(microseconds: try row.timestamp(10)))
+    if (clocks.host - clocks.server).magnitude > settings.clockSkew {
+      problem("clock", "\(clocks.lead(over: "the server of \(key)")); set both by NTP (chronyc tracking)")
     }
     return found
   }

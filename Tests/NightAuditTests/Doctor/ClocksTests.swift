@@ -29,9 +29,15 @@ import Testing
     } catch {
       #expect(error.exitStatus.rawValue == status, "\(name)")
       #expect("\(error)".contains(clocks.host.text) && "\(error)".contains(clocks.server.text))
-      // By a host's clock that is ahead, nobody has given an as-of.
-      #expect("\(error)".hasPrefix(asOf > host ? "--as-of 2" : "the as-of 2"), "\(error)")
+      // Without the option, the as-of is the host's clock.
+      #expect("\(error)".contains("--as-of") == (asOf > host), "\(name)")
+      #expect("\(error)".contains("this host is ahead") == (asOf <= host), "\(name)")
     }
+  }
+
+  @Test(arguments: [(90, "this host is 90 s ahead of Apple"), (-7_200, "this host is 7200 s behind Apple")])
+  func theClockThatIsAheadIsNamed(_ seconds: Int, _ words: String) {
+    #expect(Clocks(host: Self.now + .seconds(Int64(seconds)), server: Self.now).lead(over: "Apple") == words)
   }
 
   @Test(arguments: [
