@@ -47,6 +47,9 @@ extension PostgresError {
       """
     case SQLState.insufficientPrivilege where kind == .connectionFailed:
       "run, as the database's owner: GRANT CONNECT ON DATABASE, with its name and TO the role that connects"
+    // By the text, because the state is the same for every right. A server in another language gets the next advice.
+    case SQLState.insufficientPrivilege where message.hasPrefix("permission denied to create temporary tables"):
+      "run, as the database's owner: GRANT TEMPORARY ON DATABASE, with its name and TO the role that connects"
     case SQLState.insufficientPrivilege:
       "the role lacks a right, or row-level security would hide rows from it; night-audit doctor prints the grants"
     case SQLState.undefinedTable, SQLState.undefinedColumn, SQLState.undefinedSchema:

@@ -40,6 +40,20 @@ import Testing
     #expect(error.kind == .server && error.sqlState == state, "\(error)")
   }
 
+  @Test("an error for want of the right TEMPORARY names its grant") func temporary() async throws {
+    let error = try await postgresError {
+      try await onConnection { connection in
+        try connection.executeScript(
+          """
+          BEGIN; CREATE ROLE without_temporary;
+          DO $$ BEGIN EXECUTE format('REVOKE TEMPORARY ON DATABASE %I FROM PUBLIC', current_database()); END $$;
+          SET ROLE without_temporary; CREATE TEMPORARY TABLE t (n int)
+          """)
+      }
+    }
+    #expect(error.sqlState == "42501" && "\(error)".contains("GRANT TEMPORARY ON DATABASE"), "\(error)")
+  }
+
   @Test("a NOT NULL violation names its column") func notNull() async throws {
     let error = try await postgresError {
       try await onConnection { connection in
