@@ -7,7 +7,7 @@ import Reporting
 import Run
 import Settings
 
-/// `runs forget`: takes back a run that had a wrong as-of.
+/// `runs forget`: takes back a run that had a wrong as-of, or read a wrong view.
 package enum RunUndo {
   package struct Outcome: Sendable {
     package struct Document: Encodable, Sendable {

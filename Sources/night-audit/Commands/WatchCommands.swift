@@ -61,7 +61,7 @@ struct Verify: SettingsCommand {
 
 struct ForgetRun: SettingsCommand {
   static let configuration = CommandConfiguration(
-    commandName: "forget", abstract: "Take back a run with a wrong as-of.",
+    commandName: "forget", abstract: "Take back a run with a wrong as-of or over a wrong view.",
     discussion: """
       Findings that the run closed are open again, and findings that it opened are removed. \
       Apple's answers stay, with their dates. \
