@@ -326,7 +326,7 @@ package struct NightRun: Sendable {
       let strangers = ReportFolder.makers(at: adopted, in: directory).filter { !known.contains($0) }
       if strangers.isEmpty { return known }
       try known.adopt(strangers, on: connection)
-      logger.warning("took over the report folders of \(strangers.count) runs that this database does not know")
+      logger.warning("took over the report folders of \(counted(strangers.count, "run")), unknown to this database")
       return known
     }
   }

@@ -52,7 +52,8 @@ extension RecheckSummary {
   package var line: String {
     let counts = CheckOutcome.allCases.compactMap { outcome in outcomes[outcome].map { "\($0) \(outcome.rawValue)" } }
     let answered = counts.isEmpty ? "Apple was not asked" : counts.joined(separator: ", ")
-    let swept = sweep.map { " \($0.notifications) notifications swept, \($0.facts) new facts." } ?? ""
+    let swept =
+      sweep.map { " \(counted($0.notifications, "notification")) swept, \(counted($0.facts, "new fact"))." } ?? ""
     let short =
       (owed > 0 ? " INCOMPLETE: Apple has not answered about \(owed)." : "")
       + (sweep?.isShort == true ? " INCOMPLETE: Apple's notification history was not read to its end." : "")

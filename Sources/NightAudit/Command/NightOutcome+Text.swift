@@ -76,7 +76,9 @@ extension NightOutcome {
     let state = self.held.isEmpty ? summary.stateLabel : held
     var lines = ["Night audit of \(summary.period.days): \(state)"]
     lines += self.held.map { "  - \($0)" } + summary.incompleteReasons.map { "  - \($0)" }
-    lines.append("  \(grouped(summary.findings.new)) findings are new, \(grouped(summary.findings.closing)) open.")
+    let new = summary.findings.new
+    lines.append(
+      "  \(counted(new, "finding")) \(new == 1 ? "is" : "are") new, \(grouped(summary.findings.closing)) open.")
     if let directory = self.directory { lines.append("  Report: \(directory)") }
     return lines.joined(separator: "\n")
   }

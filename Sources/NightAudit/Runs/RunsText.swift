@@ -90,7 +90,7 @@ extension RunDifference {
     let changes = document.findings
     if changes.isEmpty { return ["", "No finding was opened or closed."] }
     let counts = ["closed", "opened", "reopened"].map { event in "\(changes.count { $0.event == event }) \(event)" }
-    var lines = ["", "Findings: \(changes.count) changes: \(counts.joined(separator: ", "))"]
+    var lines = ["", "Findings: \(counted(changes.count, "change")): \(counts.joined(separator: ", "))"]
     for change in changes.prefix(Self.shownFindings) {
       lines.append(
         "  \(change.event) \(change.asOf.text)  \(change.severity)  \(change.kind.title)  "

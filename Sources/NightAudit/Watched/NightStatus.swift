@@ -133,10 +133,12 @@ package struct NightStatus: Sendable, Encodable {
     lines.append(overdue ? "OVERDUE        no night has made a report for more than a day" : "Overdue        no")
     let words = Severity.allCases.map { "\(openFindings[$0.rawValue] ?? 0) \($0.rawValue)" }
     lines.append("Open findings  \(words.joined(separator: ", "))")
-    let due = "\(receiptsDue)\(receiptsDue == Self.mostDue ? " or more" : "") receipts and IDs to ask Apple about"
-    lines.append("Due            \(due)")
+    let due =
+      receiptsDue == 1
+      ? "1 receipt or ID" : "\(receiptsDue)\(receiptsDue == Self.mostDue ? " or more" : "") receipts and IDs"
+    lines.append("Due            \(due) to ask Apple about")
     lines += notifications.map { "Coverage       \($0)" }
-    if reportsOwed > 0 { lines.append("Not sent       \(reportsOwed) reports, tried again the next night") }
+    if reportsOwed > 0 { lines.append("Not sent       \(counted(reportsOwed, "report")), tried again the next night") }
     lines.append("Lock           \(lockedBy.map { "taken by \($0)" } ?? "free")")
     return lines.joined(separator: "\n")
   }

@@ -60,7 +60,10 @@ func sentence(_ count: Int, one: String, several: (_ count: String) -> String) -
   count == 0 ? nil : count == 1 ? one : several(grouped(count))
 }
 
-func openFindings(_ count: Int) -> String { "\(grouped(count)) open finding\(count == 1 ? "" : "s")" }
+/// A count of things whose plural ends with s, such as `1 report` or `2,000 reports`.
+package func counted(_ count: Int, _ thing: String) -> String { "\(grouped(count)) \(thing)\(count == 1 ? "" : "s")" }
+
+func openFindings(_ count: Int) -> String { counted(count, "open finding") }
 
 package func grouped(_ number: Int) -> String { Money.grouped(String(number)) }
 

@@ -78,7 +78,7 @@ package struct SummaryMail {
         rows: findings.ageing.map { age in
           (
             Ageing.Bucket(rawValue: age.days)?.title ?? age.days,
-            "\(grouped(age.findings)) findings · \(stake(age.atStake, unknown: age.atStakeUnknown))"
+            "\(counted(age.findings, "finding")) · \(stake(age.atStake, unknown: age.atStakeUnknown))"
           )
         }),
     ] + changes + adjustments + settlement + notChecked

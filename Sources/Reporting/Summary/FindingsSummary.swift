@@ -114,7 +114,7 @@ package struct FindingsSummary: Sendable {
         sum.critical += line.critical
         sum.overdue += line.overdue
       }
-      shown.append(("\(grouped(rest.count)) more owner\(rest.count == 1 ? "" : "s")", sum))
+      shown.append((counted(rest.count, "more owner"), sum))
     }
     return shown
   }

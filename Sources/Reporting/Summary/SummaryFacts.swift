@@ -72,7 +72,7 @@ package struct SummaryFacts: Sendable {
   package var uncheckedOrderTexts: [String] {
     notAsked.sorted { $0.key < $1.key }.map { app, orders in
       """
-      \(grouped(orders)) \(orders == 1 ? "order" : "orders") of \(app) cannot be verified: no receipt, and verifyReceipt cannot look up \
+      \(counted(orders, "order")) of \(app) cannot be verified: no receipt, and verifyReceipt cannot look up \
       a transaction ID. Have the client send receipts, or configure a Server API key.
       """
     }

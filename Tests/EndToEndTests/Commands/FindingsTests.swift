@@ -219,7 +219,8 @@ import Testing
     let events = lines.filter { $0.hasPrefix("  closed ") || $0.hasPrefix("  opened ") }
     #expect(events.first?.hasPrefix("  closed ") == true && events.count == 200)
     #expect(events == events.filter { $0.hasPrefix("  closed ") } + events.filter { $0.hasPrefix("  opened ") })
-    let total = lines.compactMap { $0.wholeMatch(of: /Findings: (\d+) changes: .*/).flatMap { Int($0.1) } }.first ?? 0
+    let totals = lines.compactMap { $0.wholeMatch(of: /Findings: ([\d,]+) changes: .*/)?.1.replacing(",", with: "") }
+    let total = totals.first.flatMap { Int($0) } ?? 0
     #expect(total > 200)
     #expect(lines.contains("  … and \(total - 200) more; --json has them all"), "\(lines.suffix(3))")
   }

@@ -1,4 +1,5 @@
 import Reconciliation
+import Reporting
 
 /// The number of a relation's rows, and the number that breaks the contract.
 struct RowTally {
@@ -62,7 +63,7 @@ struct RowTally {
   func isRecent(_ instant: Instant) -> Bool { since <= instant }
 
   func diagnosis(holdsNight: Bool) -> Diagnosis {
-    let subject = "\(name) (\(rows) rows)"
+    let subject = "\(name) (\(counted(rows, "row")))"
     if rows == 0 {
       return .warning(subject, "is empty; check that the view shows the shop's \(noun) to this role")
     }

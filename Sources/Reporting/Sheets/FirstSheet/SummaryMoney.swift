@@ -195,7 +195,7 @@ extension SummaryPage {
     try bullets(revisions.prefix(SummaryPage.adjustmentRows).map(\.words))
     let more = revisions.count - SummaryPage.adjustmentRows
     if more > 0 {
-      try line("… and \(grouped(more)) more day\(more == 1 ? "" : "s"), in summary.json.", formats[.value])
+      try line("… and \(counted(more, "more day")), in summary.json.", formats[.value])
     }
     if let note = facts.adjustmentsNote { try line(note, formats[.label]) }
     if adjustments.isEmpty {
@@ -210,7 +210,7 @@ extension SummaryPage {
     let rest = adjustments.count - SummaryPage.adjustmentRows
     if rest > 0 {
       try line(
-        "… and \(grouped(rest)) more line\(rest == 1 ? "" : "s"), in summary.json. The net amounts below include them.",
+        "… and \(counted(rest, "more line")), in summary.json. The net amounts below include them.",
         formats[.value])
     }
     try writeNet(adjustments)
