@@ -16,7 +16,7 @@ package enum PeopleText {
     let plain = text.trimmingCharacters(in: .whitespacesAndNewlines)
     if plain.isEmpty { return nil }
     guard CalendarDay.isDay(plain) else {
-      throw Refusal(description: "the due day is not a day of the calendar; write it as a date, such as 2026-12-01")
+      throw Refusal(description: "the day is not in the calendar; write it as a date, such as 2026-12-01")
     }
     return plain
   }

@@ -2,6 +2,7 @@ import AuditStore
 import Postgres
 import Reconciliation
 import Settings
+import Streams
 
 /// Derives rows, outcomes, due dates and transaction counts of the queue again, and compares them.
 package enum QueueRebuild {

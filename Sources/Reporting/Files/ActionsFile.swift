@@ -32,7 +32,9 @@ struct ActionsFile: ~Copyable {
 
   /// Keys are in alphabetical order. Keys of facts and evidence appear only with a value.
   private mutating func put(_ line: FindingLine) {
-    let finding = line.reported.finding
+    var finding = line.reported.finding
+    // A person has accepted the loss, or has dealt with it.
+    if !line.reported.isUndecided { (finding.action, finding.units, finding.refundToBook) = (.look, nil, nil) }
     text.open()
     text.put("action", finding.action.rawValue)
     text.open("evidence")

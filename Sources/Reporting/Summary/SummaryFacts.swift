@@ -114,9 +114,7 @@ extension UnusualShare {
     let share = "\(grouped(orders)) orders (\(Self.percent(count, of: orders)))"
     let before = Self.percent(countBefore, of: ordersBefore)
     // Refunds, and payments and deliveries without an order, are not of the period's orders.
-    let against = """
-      \(grouped(count)) times against \(orders == 0 ? "no orders" : share), in the \(nights) nights before against \(before)
-      """
+    let against = "\(grouped(count)) times against \(share), in the \(nights) nights before against \(before)"
     return switch subject {
     case .kind(let kind) where kind.isOfOrphan: "Unusual: “\(kind.title)” occurs \(against)."
     case .kind(let kind):

@@ -57,5 +57,9 @@ import Testing
     #expect(found["controls"] as? Int ?? 0 >= 12)
     #expect(found["compared"] as? Int ?? 0 > 200)
     #expect(found["adjustments"] as? Int ?? 0 > 0)
+    let named = try await shop.nightAudit(
+      "reconcile", "--as-of", Rehearsal.asOf, "--since", "yesterday", "--until", "today", "--json", exits: [0, 3])
+    let period = try named.json()["period"] as? [String: Any]
+    #expect(period?["since"] as? String == "2026-11-19" && period?["until"] as? String == "2026-11-20")
   }
 }

@@ -158,6 +158,19 @@ struct ReportPageTests {
     #expect(facts["refunded"] as? String == "0.33")
   }
 
+  @Test func aDecidedFindingLeavesNothingToTheShopsJobs() throws {
+    var finding = Finding(.refundedStillDelivered, .order("o9"))
+    (finding.action, finding.units) = (.takeBack, Units(ordered: 1, delivered: 1))
+    for status in ["open", "acknowledged", "accepted", "closed"] {
+      var report = SampleReport()
+      report.report(ReportedFinding(finding, firstSeen: SampleReport.asOf, status: status))
+      let action = try #require(try report.actions().first)
+      let isOpen = ["open", "acknowledged"].contains(status)
+      #expect(action["action"] as? String == (isOpen ? "take_back" : "look"), "\(status)")
+      #expect((action["facts"] as? [String: Any])?["units_held"] == nil || isOpen, "\(status)")
+    }
+  }
+
   @Test func ordersWithoutAVerifiableProofAreCountedByApp() throws {
     var report = Self.sample
     report.summary.notAsked = ["Game": 1, "Cards": 12]
