@@ -13,6 +13,23 @@ package enum ForgottenRun {
     package var uncovered: [String]
   }
 
+  /// Tables with a run's rows for later nights.
+  private static let tables = [
+    "order_nights", "finding_nights", "findings_met", "run_findings", "run_kinds", "run_totals", "reported_days",
+    "journal_entries", "refund_nights",
+  ]
+
+  /// Removes rows that forgotten runs have left, because a run can be marked as forgotten without being taken back.
+  static func removeRows(on connection: borrowing BlockingConnection) throws(PostgresError) {
+    for table in tables {
+      try connection.execute(
+        """
+        DELETE FROM night_audit.\(table) WHERE run_id IN (
+          SELECT run_id FROM night_audit.runs WHERE publication = 'forgotten')
+        """)
+    }
+  }
+
   /// The newest run that determined open findings after this one; nil if none depends on it. The as-of may be the same.
   package static func newest(
     after runId: String, on connection: borrowing BlockingConnection
@@ -85,10 +102,7 @@ package enum ForgottenRun {
       SELECT e.finding_id, e.as_of, e.run_id, 'forgotten' FROM night_audit.finding_events e
       WHERE e.run_id = $1::uuid AND e.event IN ('opened', 'closed', 'reopened', 'kept_open')
       """, run)
-    for table in [
-      "order_nights", "finding_nights", "findings_met", "run_findings", "run_kinds", "run_totals", "reported_days",
-      "journal_entries", "refund_nights",
-    ] {
+    for table in tables {
       try connection.execute("DELETE FROM night_audit.\(table) WHERE run_id = $1::uuid", run)
     }
     try connection.execute(

@@ -57,13 +57,18 @@ package struct Rebuild {
       outcome.steering =
         differences.map { "\($0)" } + (try InterNightState.problems(on: connection)) + (finding.map { [$0] } ?? [])
       if isRepairing, !outcome.agrees {
-        let lost = try InterNightState.lost(on: connection)
+        try ForgottenRun.removeRows(on: connection)
+        var lost = try InterNightState.lost(on: connection)
+        if finding != nil {
+          try FindingsTrail.mend(by: entries, on: connection)
+          if let remedy = try FindingsTrail.compare(by: entries, on: connection).remedy { lost.append(remedy) }
+        }
         outcome.steering += lost
         try mend(connection)
         try NightsTrail.mend(differences, on: connection)
         try InterNightState.mend(on: connection)
         outcome.isNightNeeded =
-          finding != nil || !lost.isEmpty || differences.contains { $0.table != NightsTrail.findingsMet }
+          !lost.isEmpty || differences.contains { $0.table != NightsTrail.findingsMet }
         outcome.isMended = true
       }
       return outcome

@@ -22,16 +22,23 @@ import Testing
     ).single().text(0)
   }
 
-  /// The proof of the findings if each run has an entry that covers all its events.
-  private func proof(_ connection: borrowing BlockingConnection) throws -> TrailVerification.Check {
+  /// An entry for each run, which covers all its events.
+  private func entries(_ connection: borrowing BlockingConnection) throws -> [TrailEntry.Content] {
     let runs = try connection.execute(
       "SELECT DISTINCT run_id::text FROM night_audit.finding_events WHERE run_id IS NOT NULL")
-    let entries = try runs.map { row throws(PostgresError) in
+    return try runs.map { row throws(PostgresError) in
       TrailEntry.Content(
         entry: 1, kind: .completed, run: try row.text(0), at: "", appended: [], columns: [:],
         marks: ["finding_events": .max])
     }
-    return try FindingsTrail.prove(by: entries, on: connection)
+  }
+
+  private func proof(_ connection: borrowing BlockingConnection) throws -> TrailVerification.Check {
+    try FindingsTrail.prove(by: entries(connection), on: connection)
+  }
+
+  private func mend(_ connection: borrowing BlockingConnection) throws {
+    try connection.transaction { try FindingsTrail.mend(by: entries($0), on: $0) }
   }
 
   private func provenFindings(_ connection: borrowing BlockingConnection) throws -> [String] {
@@ -100,6 +107,49 @@ import Testing
       #expect(try provenFindings(connection) == ["x open"])
       try connection.execute("DELETE FROM night_audit.findings")
       #expect(try proof(connection).problem != nil)
+    }
+  }
+
+  /// Who runs nights can mark a run as forgotten without taking it back.
+  @Test func theRepairTakesBackARunThatIsOnlyMarkedAsForgotten() async throws {
+    try await StoredNights.with { connection in
+      try connection.apply(0, ["stays": "x", "slips": "x"])
+      try connection.apply(1, ["stays": "x", "wrong": "x"])
+      try connection.execute(
+        "SELECT night_audit.write_run($1::uuid, jsonb_build_object('publication', 'forgotten'))",
+        [.text(StoredNights.runs[1])])
+      #expect(try proof(connection).problem != nil)
+      try mend(connection)
+      #expect(try provenFindings(connection) == ["slips open", "stays open"])
+    }
+  }
+
+  @Test func theRepairRestoresDecisionsFromTheirEvents() async throws {
+    try await StoredNights.with { connection in
+      try connection.apply(0, ["x": "x"])
+      for decision in [FindingDecision.status(.acknowledged), .owner("anna")] { try decide(decision, on: connection) }
+      for change in ["status = 'open', owner = NULL", "first_seen = first_seen - interval '1 day'"] {
+        try connection.execute("UPDATE night_audit.findings SET \(change)")
+        #expect(try proof(connection).problem != nil, "\(change)")
+        try mend(connection)
+        #expect(try provenFindings(connection) == ["x acknowledged"], "\(change)")
+      }
+      // A status that no person can have decided does not count.
+      try connection.execute(
+        """
+        INSERT INTO night_audit.finding_events (finding_id, as_of, event, actor, detail)
+        VALUES ('x', $1, 'status', 'mallory', 'nonsense')
+        """, [.timestamp(StoredNights.asOf.microseconds)])
+      #expect(try provenFindings(connection) == ["x acknowledged"])
+      // A removed row has lost its texts: the next night writes them, and the repair restores the decisions.
+      try connection.execute("DELETE FROM night_audit.findings")
+      try mend(connection)
+      let remedy = try FindingsTrail.compare(by: entries(connection), on: connection).remedy
+      #expect(remedy?.contains("night-audit run --as-of \(StoredNights.asOf.text)") == true, "\(remedy ?? "")")
+      try connection.apply(1, ["x": "x"])
+      try mend(connection)
+      #expect(try provenFindings(connection) == ["x acknowledged"])
+      #expect(try connection.texts("SELECT owner FROM night_audit.findings") == ["anna"])
     }
   }
 
