@@ -7,6 +7,8 @@ package struct ReportVerification: Sendable {
   package typealias Check = TrailVerification.Check
 
   package var checks: [Check] = []
+  /// False if the folder has no file by which night-audit recognises a report.
+  package var isReport = true
   /// SHA-256 of `SHA256SUMS`.
   package var content: String?
   package var runId: String?
@@ -16,7 +18,12 @@ package struct ReportVerification: Sendable {
 
   package init(directory: String) {
     guard let contents = ReportContents(directory: directory), let folder = OpenDirectory(directory) else {
-      checks.append(Check(directory, problem: "is not a report folder: it contains no readable SHA256SUMS"))
+      isReport = ReportContents.isOfReport(directory)
+      let problem =
+        isReport
+        ? "SHA256SUMS is missing, cannot be read, or was edited; put it back, or make the report again"
+        : "is not a report folder: it contains no readable SHA256SUMS"
+      checks.append(Check(directory, problem: problem))
       return
     }
     content = contents.digest

@@ -14,16 +14,25 @@ package struct RegularFile: Sendable {
   package var owner: UInt32
   package var mode: UInt32
 
-  package init(_ path: String) throws(Failure) {
+  /// - Parameter limit: in bytes; a larger file is not read. nil: read whatever its size.
+  package init(_ path: String, atMost limit: Int? = nil) throws(Failure) {
     let opened = try Self.open(path)
     (owner, mode) = (opened.owner, opened.mode)
     let file = FileHandle(fileDescriptor: opened.descriptor, closeOnDealloc: true)
-    do { content = try file.readToEnd() ?? Data() } catch {
-      throw Failure(problem: (error as NSError).localizedDescription)
-    }
+    var isTooLarge = false
+    do {
+      if let limit {
+        isTooLarge = try file.seekToEnd() > UInt64(limit)
+        try file.seek(toOffset: 0)
+      }
+      content = try isTooLarge ? Data() : file.read(upToCount: limit ?? .max) ?? Data()
+    } catch { throw Failure(problem: (error as NSError).localizedDescription) }
+    if let limit, isTooLarge { throw Failure(problem: "is larger than \(limit) bytes") }
   }
 
-  package static func content(_ path: String) -> Data? { (try? RegularFile(path))?.content }
+  package static func content(_ path: String, atMost limit: Int? = nil) -> Data? {
+    (try? RegularFile(path, atMost: limit))?.content
+  }
 
   package static func text(_ path: String) -> String? {
     content(path).flatMap { String(validating: $0, as: UTF8.self) }

@@ -148,6 +148,24 @@ import Testing
       ReportVerification(directory: folder).checks.contains {
         $0.subject == "control totals" && $0.problem?.contains("summary.json") == true
       })
-    #expect(ReportVerification(directory: reports.path).content == nil)
+    try reports.write("malformed\n", "out/SHA256SUMS")
+    let edited = ReportVerification(directory: folder)
+    #expect(edited.isReport && edited.content == nil)
+    #expect(edited.checks.first?.problem?.contains("SHA256SUMS is missing, cannot be read, or was edited") == true)
+    let other = ReportVerification(directory: reports.path)
+    #expect(!other.isReport && other.content == nil)
+  }
+
+  @Test func aHugeFileIsNotReadAsPartOfAReport() throws {
+    let reports = try ReportsDirectory()
+    try reports.publish("a", reports.exact("out"))
+    let folder = reports.path + "/out"
+    let sums = try #require(reports.text("out/SHA256SUMS"))
+    #expect(ReportContents(directory: folder)?.runId != nil)
+    try reports.write(#"{"run_id": "a"}"# + String(repeating: " ", count: 17 << 20), "out/run.json")
+    let contents = try #require(ReportContents(directory: folder))
+    #expect(contents.runId == nil)
+    try reports.write(sums + String(repeating: "\n", count: 17 << 20), "out/SHA256SUMS")
+    #expect(ReportContents(directory: folder) == nil)
   }
 }

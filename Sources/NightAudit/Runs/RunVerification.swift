@@ -49,7 +49,7 @@ package struct RunVerification: Sendable {
     self.directory = path
     let report = ReportVerification(directory: path)
     checks = report.checks
-    isReport = report.content != nil
+    isReport = report.isReport
     guard report.content != nil else { return }
     let reportsPath = ReportFolder.absolute(settings.reportDirectory)
     checks += try await settings.withStore(Self.application, .snapshot) { connection in

@@ -45,7 +45,7 @@ struct Leftovers {
     } else {
       lock = errno == EWOULDBLOCK ? .locked : .unknown
     }
-    let content = RegularFile.content(names.lease).flatMap {
+    let content = RegularFile.content(names.lease, atMost: ReportContents.largestFile).flatMap {
       try? JSONDecoder().decode(StagingLease.Content.self, from: $0)
     }
     let process = content?.process ?? 0

@@ -13,9 +13,11 @@ package struct ReportContents {
   package let digest: String
 
   static let sums = "SHA256SUMS"
+  /// In bytes; night-audit writes no larger `SHA256SUMS`, `run.json`, `summary.json` or lease.
+  static let largestFile = 16 << 20
 
   package init?(directory: String) {
-    guard let sums = RegularFile.content("\(directory)/\(ReportContents.sums)") else { return nil }
+    guard let sums = ReportContents.read(ReportContents.sums, in: directory) else { return nil }
     var files: [(name: String, sha256: String)] = []
     for line in String(decoding: sums, as: UTF8.self).split(separator: "\n") {
       // The format of sha256sum(1): hash, two spaces, name.
@@ -24,7 +26,7 @@ package struct ReportContents {
     }
     digest = ReportContents.sha256(sums)
     files.append((ReportContents.sums, digest))
-    if let run = RegularFile.content("\(directory)/run.json") { files.append(("run.json", ReportContents.sha256(run))) }
+    if let run = ReportContents.read("run.json", in: directory) { files.append(("run.json", ReportContents.sha256(run))) }
     self.directory = directory
     self.files = files.sorted { $0.name < $1.name }
   }
@@ -70,13 +72,24 @@ package struct ReportContents {
     return nil
   }
 
+  /// True if the folder has a `run.json` or `summary.json` of night-audit, even without a readable `SHA256SUMS`.
+  static func isOfReport(_ directory: String) -> Bool {
+    read("run.json", in: directory).flatMap(Run.init(json:)) != nil
+      || read("summary.json", in: directory).flatMap { SummaryDocument(json: Array($0)) } != nil
+  }
+
   private struct Run: Decodable {
     var run_id: String
     var command: String?
     var trail: String?
+
+    init?(json: Data) {
+      guard let run = try? JSONDecoder().decode(Run.self, from: json) else { return nil }
+      self = run
+    }
   }
 
-  private var run: Run? { content(of: "run.json").flatMap { try? JSONDecoder().decode(Run.self, from: Data($0)) } }
+  private var run: Run? { ReportContents.read("run.json", in: directory).flatMap(Run.init(json:)) }
 
   var runId: String? { run?.run_id }
 
@@ -93,5 +106,9 @@ package struct ReportContents {
     return (attributes?[.size] as? NSNumber)?.intValue
   }
 
-  func content(of name: String) -> [UInt8]? { RegularFile.content("\(directory)/\(name)").map { Array($0) } }
+  func content(of name: String) -> [UInt8]? { ReportContents.read(name, in: directory).map { Array($0) } }
+
+  private static func read(_ name: String, in directory: String) -> Data? {
+    RegularFile.content("\(directory)/\(name)", atMost: largestFile)
+  }
 }
