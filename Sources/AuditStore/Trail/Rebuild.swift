@@ -36,7 +36,7 @@ package struct Rebuild {
     "NOT EXISTS (SELECT FROM \(uncounted) u WHERE u.evidence_id = \(fact).evidence_id)"
   }
 
-  /// Compares, and mends all or nothing if asked to.
+  /// Compares, also findings with their events, and mends all or nothing if asked to.
   package static func run(isRepairing: Bool, on connection: borrowing BlockingConnection) throws -> Outcome {
     try connection.transaction { connection in
       // Locked so that no answer arrives between reading the evidence and comparing.
@@ -67,8 +67,7 @@ package struct Rebuild {
         try mend(connection)
         try NightsTrail.mend(differences, on: connection)
         try InterNightState.mend(on: connection)
-        outcome.isNightNeeded =
-          !lost.isEmpty || differences.contains { $0.table != NightsTrail.findingsMet }
+        outcome.isNightNeeded = !lost.isEmpty || differences.contains { $0.table != NightsTrail.findingsMet }
         outcome.isMended = true
       }
       return outcome
