@@ -44,8 +44,8 @@ extension Audit {
     try record.complete(
       totals: collector.totals, summary: summary, directory: ReportFolder.absolute(folder.finalPath),
       content: folder.digest ?? "", mark: mark, exitStatus: status.rawValue,
-      lookback: plan.selection.isNarrowing ? nil : (figures.orders, figures.deliveries), journalSince: journal?.firstDay,
-      on: recording)
+      lookback: plan.selection.isNarrowing ? nil : (figures.orders, figures.deliveries),
+      journalSince: journal?.firstDay, on: recording)
     try record.lock?.requireStillTaken(on: recording)
     try recording.commit()
     // Checked again because the commit may have waited.

@@ -160,7 +160,8 @@ import Testing
     let reports = try ReportsDirectory()
     try reports.publish("a", reports.exact("out"))
     let folder = reports.path + "/out"
-    let sums = try #require(reports.text("out/SHA256SUMS"))
+    let stored = reports.text("out/SHA256SUMS")
+    let sums = try #require(stored)
     #expect(ReportContents(directory: folder)?.runId != nil)
     try reports.write(#"{"run_id": "a"}"# + String(repeating: " ", count: 17 << 20), "out/run.json")
     let contents = try #require(ReportContents(directory: folder))

@@ -894,7 +894,7 @@ DECLARE
     WHERE n.value <> o.value);
   allowed text[] := CASE WHEN tells THEN ARRAY['publication', 'directory', 'content', 'incomplete_reasons', 'orders_read',
       'findings_opening', 'findings_new', 'findings_closed', 'findings_closing', 'lookback_orders', 'lookback_deliveries',
-      'newest_event', 'summary', 'held_because', 'feed_coverage']
+      'newest_event', 'summary', 'held_because', 'feed_coverage', 'journal_since']
     WHEN appears THEN ARRAY['publication', 'directory', 'complete'] WHEN is_forgotten THEN ARRAY['publication', 'complete']
     WHEN vanishes THEN ARRAY['publication'] ELSE '{}' END
     || CASE WHEN OLD.exit_status IS NULL OR fails THEN ARRAY['exit_status'] ELSE '{}' END

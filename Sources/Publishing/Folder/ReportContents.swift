@@ -26,7 +26,9 @@ package struct ReportContents {
     }
     digest = ReportContents.sha256(sums)
     files.append((ReportContents.sums, digest))
-    if let run = ReportContents.read("run.json", in: directory) { files.append(("run.json", ReportContents.sha256(run))) }
+    if let run = ReportContents.read("run.json", in: directory) {
+      files.append(("run.json", ReportContents.sha256(run)))
+    }
     self.directory = directory
     self.files = files.sorted { $0.name < $1.name }
   }

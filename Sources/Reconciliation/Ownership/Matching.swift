@@ -19,7 +19,8 @@ public struct Matching {
   /// The orders inside the window that a purchase can be charged to.
   private struct Chargeable {
     var hasToken = false
-    var people: Set<Identifier> = []
+    /// nil: they are of several people.
+    var person: Identifier?
   }
 
   private var chargeable: [PurchaseKey: Chargeable] = [:]
@@ -82,9 +83,10 @@ public struct Matching {
         let sale = link.transaction.purchaseKey
         claimed.insert(link.transaction.key)
         guard link.rank.isInWindow, link.isFurtherCharge else { continue }
-        var orders = chargeable[sale] ?? Chargeable()
+        let person = rules.people.person(claimant.order.userId)
+        var orders = chargeable[sale] ?? Chargeable(person: person)
         orders.hasToken = orders.hasToken || link.rank.token == .same
-        orders.people.insert(rules.people.person(claimant.order.userId))
+        if orders.person != person { orders.person = nil }
         chargeable[sale] = orders
       }
     }
@@ -96,7 +98,7 @@ public struct Matching {
     if link.rank.isInWindow { return true }
     guard let orders = chargeable[link.transaction.purchaseKey] else { return true }
     return !orders.hasToken && link.rank.token == .same
-      || orders.people == [rules.people.person(claimants[link.index].order.userId)]
+      || orders.person == rules.people.person(claimants[link.index].order.userId)
   }
 
   // MARK: - The stable matching

@@ -198,12 +198,21 @@ import Testing
         on: connection, figures: &figures, each: { _, _ in }, adjusted: { _ in })
       try journal.prepare(orders, settlement, on: connection)
       try orders.save(
-        StoredNights.record(night), lookbackStart: plan.rules.lookbackStart, in: StoredNights.dimensions, on: connection)
+        StoredNights.record(night), lookbackStart: plan.rules.lookbackStart, in: StoredNights.dimensions,
+        on: connection)
       if isComplete { try journal.save(StoredNights.record(night), on: connection) }
-      try connection.execute(
-        "UPDATE night_audit.runs SET journal_since = $2::date WHERE run_id = $1::uuid",
-        [.text(StoredNights.runs[night]), .text(journal.firstDay)])
+      try Self.begin(night, journalSince: journal.firstDay, on: connection)
     }
+  }
+
+  private static func begin(
+    _ night: Int, journalSince day: String?, on connection: borrowing BlockingConnection
+  ) throws {
+    try connection.execute(
+      """
+      SELECT night_audit.write_run(
+        $1::uuid, jsonb_build_object('publication', 'publishing', 'journal_since', $2::text))
+      """, [.text(StoredNights.runs[night]), .text(day)])
   }
 
   private func posted(_ connection: borrowing BlockingConnection) throws -> [String] {
@@ -265,8 +274,7 @@ import Testing
       var record = TransactionRecord(environment: .production, transactionId: "T", productId: "gems")
       record.revocation = Revocation(date: asOf - .days(125))
       (refunded.verdict, refunded.disposition) = (.reversed(record), .refunded)
-      try connection.execute(
-        "UPDATE night_audit.runs SET journal_since = '2026-01-01' WHERE run_id = $1::uuid", [.text(StoredNights.runs[0])])
+      try Self.begin(0, journalSince: "2026-01-01", on: connection)
       try connection.execute(
         """
         INSERT INTO night_audit.journal_entries (subject, kind, version, is_reversal, run_id, as_of, posted_for, event_day,
@@ -327,7 +335,7 @@ import Testing
       var grown = try Self.refund("T1", 100_000)
       grown.refundedAt = StoredNights.asOf + .hours(1)
       let adjusted = try keep(1, refunds: [grown], on: connection)
-      #expect(try adjusted.map(\.amount) == [grown.refunded?.share(milliPercent: 50_000)])
+      #expect(adjusted.map(\.amount) == [grown.refunded?.share(milliPercent: 50_000)])
       #expect(adjusted.map(\.after) == ["0.00"] && adjusted.first?.because?.contains("replaces") == true)
     }
   }

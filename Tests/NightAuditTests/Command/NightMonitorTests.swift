@@ -1,5 +1,6 @@
 import AppStore
 import AuditStore
+import Logging
 import Publishing
 import Run
 import Settings

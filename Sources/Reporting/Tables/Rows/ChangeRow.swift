@@ -89,7 +89,8 @@ package struct ChangeRow: Hashable, Sendable {
     let because =
       replacement.map { "Apple has refunded \($0.text) later, which replaces the refund of \(before.text)" }
       ?? (after.minorUnits == 0
-        ? "Apple has withdrawn the refund of \(before.text)" : "Apple has refunded \(after.text) instead of \(before.text)")
+        ? "Apple has withdrawn the refund of \(before.text)"
+        : "Apple has refunded \(after.text) instead of \(before.text)")
     self.init(
       .adjusted, orderId: orderId, userId: userId,
       amount: Money(minorUnits: before.minorUnits - after.minorUnits, currency: before.currency),
@@ -154,7 +155,9 @@ extension ChangeRow: TableRow {
     Column("finding_id", .digest, 34, "The finding's stable id; empty for an order or a refund.") {
       Cell($0.findingId)
     },
-    Column("kind", .spelt(), 24, "The kind of the finding; order: another outcome or amount now; refund: another amount now.") {
+    Column(
+      "kind", .spelt(), 24, "The kind of the finding; order: another outcome or amount now; refund: another amount now."
+    ) {
       .text($0.kindText)
     },
     Column("severity", .severity, 10, "critical: now; major: this week; minor: data quality.") {
