@@ -31,6 +31,13 @@ package struct FindingsEditor: Sendable {
           WHERE u.finding_id = n.finding_id AND u.event = n.event AND u.undoes = n.change_id))
     """
 
+  /// SQL: the change of event `e` is undone for its finding. A later decision keeps some findings from being undone, until
+  /// it is undone itself.
+  private static let isUndone = """
+    EXISTS (SELECT FROM night_audit.finding_events u
+      WHERE u.finding_id = e.finding_id AND u.event = e.event AND u.undoes = e.change_id)
+    """
+
   /// Undoes a change (nil: the last one) and its sign-off, except for columns changed since. Throws `FindingsError`.
   package func undo(
     _ changeId: String?, by actor: String, isDryRun: Bool = false
@@ -40,15 +47,14 @@ package struct FindingsEditor: Sendable {
         """
         WITH changes AS (
           SELECT e.change_id, e.recorded_at FROM night_audit.finding_events e
-          WHERE e.change_id IS NOT NULL AND e.undoes IS NULL
+          WHERE e.change_id IS NOT NULL AND e.undoes IS NULL AND NOT \(Self.isUndone)
             AND CASE WHEN $1::text IS NULL THEN NOT \(Self.isSuperseded)
               ELSE starts_with(e.change_id::text, $1::text) END
           UNION ALL
           SELECT s.change_id, s.recorded_at FROM night_audit.run_events s
-          WHERE s.change_id IS NOT NULL AND starts_with(s.change_id::text, coalesce($1::text, '')))
+          WHERE s.change_id IS NOT NULL AND starts_with(s.change_id::text, coalesce($1::text, ''))
+            AND NOT EXISTS (SELECT 1 FROM night_audit.run_events u WHERE u.undoes = s.change_id))
         SELECT c.change_id::text FROM changes c
-        WHERE NOT EXISTS (SELECT 1 FROM night_audit.finding_events u WHERE u.undoes = c.change_id)
-          AND NOT EXISTS (SELECT 1 FROM night_audit.run_events u WHERE u.undoes = c.change_id)
         GROUP BY c.change_id ORDER BY max(c.recorded_at) DESC LIMIT 2
         """, [.text(changeId.map { $0.lowercased() })])
       let found = try rows.texts()
@@ -59,7 +65,8 @@ package struct FindingsEditor: Sendable {
         """
         SELECT DISTINCT ON (e.finding_id, e.event) e.finding_id, e.event, e.before,
           NOT \(Self.isSuperseded)
-        FROM night_audit.finding_events e WHERE e.change_id = $1::uuid ORDER BY e.finding_id, e.event, e.event_id DESC
+        FROM night_audit.finding_events e WHERE e.change_id = $1::uuid AND NOT \(Self.isUndone)
+        ORDER BY e.finding_id, e.event, e.event_id DESC
         """, parameters)
       var changes: [FindingChange] = []
       var outcome = Outcome()

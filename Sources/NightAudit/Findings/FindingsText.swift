@@ -179,7 +179,11 @@ package struct DecisionText {
       line = isDryRun ? "Would change \(changed)\(rest). Nothing was changed." : "Changed \(changed)\(rest).\(undo)"
       return
     }
-    let rest = others.map { "; \($0) were changed since and stay as they are" } ?? ""
+    let rest =
+      others.map { others in
+        others == 1
+          ? "; 1 was changed since and stays as it is" : "; \(others) were changed since and stay as they are"
+      } ?? ""
     let runs = outcome.signedRuns.map { String($0.prefix(8)) }.joined(separator: ", ")
     let all = changed + (runs.isEmpty ? "" : " and the sign-off of run \(runs)") + rest
     line =

@@ -255,12 +255,15 @@ import Testing
     let undone = try await shop.nightAudit("findings", "undo", String(told.2), "--by", "ops", exits: [0])
     #expect(
       undone.output
-        == "Change \(told.2): took back \((Int(all) ?? 0) - 1) findings; 1 were changed since and stay as they are.\n")
+        == "Change \(told.2): took back \((Int(all) ?? 0) - 1) findings; 1 was changed since and stays as it is.\n")
     let statuses =
       "SELECT string_agg(status || '=' || n, ',' ORDER BY status) FROM "
       + "(SELECT status, count(*) AS n FROM night_audit.findings GROUP BY status) s"
     #expect(try await shop.value(statuses) == "closed=1,open=\((Int(all) ?? 0) - 1)")
     try await shop.nightAudit("findings", "undo", says: "took back 1 finding.")
+    // The later decision no longer keeps its finding from the first undo.
+    try await shop.nightAudit("findings", "undo", says: "Change \(told.2): took back 1 finding.")
+    #expect(try await shop.value(statuses) == "open=\(all)")
     try await shop.nightAudit("findings", "undo", exits: [1])
   }
 }

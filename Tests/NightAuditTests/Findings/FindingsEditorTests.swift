@@ -144,6 +144,22 @@ import Testing
     }
   }
 
+  @Test func undoTakesBackTheRestOfAChangeOnceLaterDecisionsAreTakenBack() async throws {
+    try await withFindings { _, editor in
+      let first = try await editor.change(.ids([id(1), id(2)]), to: [.owner("bob")], by: "anna")
+      let second = try await editor.change(.ids([id(2)]), to: [.owner("carl")], by: "anna")
+      let part = try await editor.undo(first.changeId, by: "anna").outcome
+      #expect(part.changed == [id(1)] && part.unchanged == [id(2)])
+      for change in [second, first] {
+        let undone = try await editor.undo(nil, by: "anna")
+        #expect(undone.changeId == change.changeId && undone.outcome.changed == [id(2)])
+      }
+      let all = try await editor.list(FindingsFilter())
+      #expect(all.allSatisfy { $0.reported.owner == nil })
+      await #expect(throws: FindingsError.noChange(nil)) { _ = try await editor.undo(nil, by: "anna") }
+    }
+  }
+
   /// An acceptance without its limit would never end.
   @Test func undoTreatsAnAcceptanceAndItsLimitAsOne() async throws {
     try await withFindings { session, editor in
