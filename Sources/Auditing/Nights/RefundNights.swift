@@ -143,9 +143,9 @@ final class RefundNights {
       var reader = RecordReader(found.content)
       let row = try RefundRow(from: &reader)
       if known?.last != Kept(id, row, in: &dimensions) { try differing.add(key: found.key, content: found.content) }
-      if let known, known.baseOrder == row.orderId {
-        // A refund of a later date is another refund, which the report of that date lists in full.
-        let isListedAnew = known.base.map { $0.date < row.refundedAt } ?? false
+      // A refund of a later date is another refund, which the report of that date lists in full.
+      let isListedAnew = known?.base.map { $0.date < row.refundedAt } ?? false
+      if let known, isListedAnew || known.baseOrder == row.orderId {
         try adjust(id, of: (row.orderId, row.userId), known.base, row.refunded, isListedAnew: isListedAnew)
       }
     }
