@@ -38,7 +38,7 @@ struct LinkableOrders {
   }
 
   /// Links orders to the transaction. If an order that its token links refers to it, its token links no order whose
-  /// receipts contain purchases. Of a purchase with several IDs such orders are kept apart, until all of its IDs are known.
+  /// receipts contain purchases. Of a purchase with several IDs such orders are kept apart, until all its IDs are known.
   func link(_ transaction: inout ContestedTransaction, by link: UnprovenLink, rules: Rules) {
     transaction.userId = transaction.userId ?? firstUser
     let dates = transaction.record.possibleSaleDates

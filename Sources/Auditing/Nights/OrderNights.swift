@@ -165,8 +165,8 @@ final class OrderNights {
       while let found = try tonight.next() { few.insert(Identifier(utf8: found.key)) }
     }
     try tonight.restart()
-    // What is stored differs from the last stored row; what is reported differs from the base night, which may be an
-    // earlier one.
+    // Rows to store are compared with the last stored rows, rows to report with the base night, which may be an earlier
+    // one.
     let instant = base?.asOf.sqlText ?? "'-infinity'::timestamptz"
     func ofBase(_ column: String) -> String {
       """

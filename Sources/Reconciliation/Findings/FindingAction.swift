@@ -18,7 +18,7 @@ public enum FindingAction: String, Hashable, CaseIterable, Sendable {
     }
   }
 
-  /// What a person does first if a rule took the action from the shop's jobs; nil: a person acts in any case.
+  /// The first step of a person if a rule has taken the action from the shop's jobs; nil: no job has it.
   var stepBeforePersonActs: String? {
     switch self {
     case .deliver, .deliverRest, .reinstate:

@@ -16,13 +16,7 @@ public struct Matching {
   var waiting: Set<Int> = []
   /// By index in `claimants`, the preferred link first.
   var links: [[Link]]
-  /// The orders inside the window that a purchase can be charged to.
-  private struct Chargeable {
-    var hasToken = false
-    /// nil: they are of several people.
-    var person: Identifier?
-  }
-
+  /// Purchases that can be charged to orders inside the window.
   private var chargeable: [PurchaseKey: Chargeable] = [:]
   /// By index in `claimants`, the matched purchase.
   var matched: [Link?]
@@ -90,6 +84,14 @@ public struct Matching {
         chargeable[sale] = orders
       }
     }
+  }
+
+  /// The orders inside the window that a purchase can be charged to.
+  private struct Chargeable {
+    /// True if one of them has the purchase's account token.
+    var hasToken = false
+    /// nil: they are of several people.
+    var person: Identifier?
   }
 
   /// True unless the order was created outside the window and an order of another person inside it, which ranks above,

@@ -45,7 +45,7 @@ package enum SalesContract {
       }
     }
 
-    /// What the reader of `cast` has to decide, because only the shop knows it; empty if there is nothing.
+    /// The decision that `cast` leaves to the shop, as the end of a sentence; empty: none.
     func choice(_ column: String, from typeName: String?) -> String {
       guard cast(column, from: typeName)?.contains("<zone>") == true else { return "" }
       // A wrong guess would move the end of every day.

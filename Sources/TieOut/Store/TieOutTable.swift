@@ -109,7 +109,7 @@ package enum TieOutTable {
       ]
     }
 
-    /// What the journal posts; nil: unknown.
+    /// The amounts that the journal posts; nil: unknown.
     package var payout: Millionths? { line.settled }
     package var commission: Millionths? { hasSales && line.isTaxKnown ? line.commission : nil }
 

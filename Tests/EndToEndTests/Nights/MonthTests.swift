@@ -102,7 +102,23 @@ import Testing
     #expect(try shop.table("journal", "2026-11-22").isEmpty)
     #expect(try await shop.value("SELECT count(*) FROM night_audit.journal_entries WHERE subject = 'o4'") == "0")
     try await shop.night(4, exits: [0])
-    #expect(lines(try shop.table("journal", "2026-11-23")) == ["o4 4-adjustment /1.99", "o4 4-receivable 1.99/"])
+    let last = try shop.table("journal", "2026-11-23")
+    #expect(lines(last) == ["o4 4-adjustment /1.99", "o4 4-receivable 1.99/"])
+
+    // The same night made again keeps its lines, and corrects on top of them.
+    try await shop.execute("UPDATE sales.orders SET amount = 2.99 WHERE order_id = 'o2'")
+    try await shop.night(4, exits: [0])
+    let again = try shop.table("journal", "2026-11-23")
+    #expect(last.allSatisfy(again.contains))
+    #expect(
+      lines(again.filter { !last.contains($0) }) == [
+        "o2 4-adjustment /2.99", "o2 4-adjustment 1.99/", "o2 4-receivable /1.99", "o2 4-receivable 2.99/",
+      ])
+    // The night of an earlier day made again neither posts nor reverses anything.
+    try await shop.execute("UPDATE sales.orders SET amount = 1.99 WHERE order_id = 'o2'")
+    try await shop.nightAudit("run", "--date", days[1], "--as-of", "2026-11-24T05:00:00Z", exits: [0])
+    #expect(try shop.table("journal", days[1]) == nights[1])
+    #expect(try await shop.value("SELECT count(*) FROM night_audit.journal_entries") == "7")
     try await shop.nightAudit("verify", exits: [0])
   }
 

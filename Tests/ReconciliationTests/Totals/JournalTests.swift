@@ -100,6 +100,11 @@ import Testing
       #expect(
         Journal.entries(event, newest: nil, wanted: wanted, on: Self.day(3), firstDay: Self.day(2)).isEmpty)
     }
+    // A posted event of a later day stays as it is.
+    let posting = JournalPosting(amount: .of(500), day: Self.day(4))
+    let posted = JournalEntry(event: event, posting: posting, version: 1, postedFor: Self.day(4))
+    #expect(
+      Journal.entries(event, newest: posted, wanted: posting, on: Self.day(3), firstDay: Self.day(2)).isEmpty)
   }
 
   @Test("Another day, service period or app is posted anew, another transaction ID is not")
