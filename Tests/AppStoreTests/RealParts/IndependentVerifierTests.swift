@@ -120,6 +120,9 @@ struct IndependentVerifierTests {
       "public accepts: unknown environment": callers, "public accepts: no productId": callers,
       "public accepts: no transactionId": callers, "public accepts: transactionId with a NUL": callers,
       "public accepts: no signedDate": callers, "public accepts: signedDate that is no number": callers,
+      "public accepts: purchaseDate that is no number": callers,
+      "public accepts: expiresDate that is no number": callers,
+      "public accepts: revocationDate that is no number": callers,
     ]
   }()
 }
