@@ -105,8 +105,8 @@ struct Candidates {
 
   /// The links that could connect orders to the transaction without a reference to it, by their keys.
   ///
-  /// - Parameter withoutReceipt: the account tokens of orders whose receipts contain no purchase.
-  func awaitedLinks(_ record: TransactionRecord, withoutReceipt: BloomFilter) -> [UnprovenLink] {
+  /// - Parameter openTokens: as ``OrdersReading/openTokens``.
+  func awaitedLinks(_ record: TransactionRecord, openTokens: BloomFilter) -> [UnprovenLink] {
     guard record.saleDate != nil, !record.isContradictory, !record.isFamilyShared else { return [] }
     var links: [UnprovenLink] = []
     if record.expiresDate != nil, let original = record.originalTransactionId, original != record.transactionId,
@@ -117,7 +117,7 @@ struct Candidates {
     }
     if let token = record.linkingToken {
       let spelling = AccountToken.spelling(token)
-      if !isWithToken || withoutReceipt.mayContain(AccountToken.fingerprint(token)) { links.append(.token(spelling)) }
+      if !isWithToken || openTokens.mayContain(AccountToken.fingerprint(token)) { links.append(.token(spelling)) }
     }
     return links
   }

@@ -16,7 +16,7 @@ struct ContestedTransaction {
   var sharesPurchase = false
   /// As ``Candidates/isWithToken``.
   var isWithToken = false
-  /// Orders that its account token links, and whose receipts contain purchases.
+  /// Orders that its account token links, and whose receipts contain the IDs that they state.
   var accountOrders: [Identifier] = []
 }
 

@@ -7,17 +7,17 @@ struct LinkableOrder {
   var userId: Identifier
   var productId: Identifier
   var createdAt: Instant
-  /// True if a receipt that was sent for it contains a purchase.
-  var hasPurchases: Bool
+  /// As ``OrderGroup/isStatedIDContained``.
+  var isStatedIDContained: Bool
 
-  init(_ order: Order, hasPurchases: Bool) {
-    (orderId, userId) = (order.orderId, order.userId)
-    (productId, createdAt, self.hasPurchases) = (order.productId, order.createdAt, hasPurchases)
+  init(_ order: Order, isStatedIDContained: Bool) {
+    (orderId, userId, productId) = (order.orderId, order.userId, order.productId)
+    (createdAt, self.isStatedIDContained) = (order.createdAt, isStatedIDContained)
   }
 
-  private init(_ order: BorrowedOrder, hasPurchases: Bool) {
-    (orderId, userId) = (order.orderId.id, order.userId.id)
-    (productId, createdAt, self.hasPurchases) = (order.productId.id, order.createdAt, hasPurchases)
+  private init(_ order: BorrowedOrder, isStatedIDContained: Bool) {
+    (orderId, userId, productId) = (order.orderId.id, order.userId.id, order.productId.id)
+    (createdAt, self.isStatedIDContained) = (order.createdAt, isStatedIDContained)
   }
 
   init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
@@ -25,7 +25,7 @@ struct LinkableOrder {
     userId = try record.id()
     productId = try record.id()
     createdAt = Instant(microseconds: try record.int())
-    hasPurchases = try record.flag()
+    isStatedIDContained = try record.flag()
   }
 
   /// Hands on an order, from its encoded group, once for each asked link that it could have.
@@ -38,21 +38,23 @@ struct LinkableOrder {
     let token = order.appAccountToken.flatMap { asked.mayContain(AccountToken.fingerprint($0)) ? $0 : nil }
     let stated = order.transactionId.flatMap { asked.mayContain($0.fingerprint) ? $0 : nil }
     if token == nil, stated == nil { return }
-    var hasPurchases = false
-    for _ in 0..<(try record.int()) where !hasPurchases {
-      try WaitingProof(&record).forEachContained { _, _ in hasPurchases = true }
+    var isStatedIDContained = false
+    if let own = order.transactionId {
+      for _ in 0..<(try record.int()) where !isStatedIDContained {
+        isStatedIDContained = try WaitingProof(&record).isSound(containing: own)
+      }
     }
-    let linkable = LinkableOrder(order, hasPurchases: hasPurchases)
+    let linkable = LinkableOrder(order, isStatedIDContained: isStatedIDContained)
     if let token { try body(.token(AccountToken.spelling(token.text)), linkable) }
     if let stated { try body(.subscription(stated.id), linkable) }
   }
 
   /// A stated ID links an order to the periods of its subscription.
   static func forEach(
-    of row: OrderRow, hasPurchases: Bool, _ body: (UnprovenLink, LinkableOrder) throws -> Void
+    of group: OrderGroup, _ body: (UnprovenLink, LinkableOrder) throws -> Void
   ) rethrows {
-    guard case .valid(let order) = row else { return }
-    let linkable = LinkableOrder(order, hasPurchases: hasPurchases)
+    guard case .valid(let order) = group.row, !group.isRepeated else { return }
+    let linkable = LinkableOrder(order, isStatedIDContained: group.isStatedIDContained)
     if let token = order.appAccountToken { try body(.token(AccountToken.spelling(token)), linkable) }
     if let stated = order.transactionId { try body(.subscription(stated), linkable) }
   }
@@ -62,7 +64,7 @@ struct LinkableOrder {
     record.put(userId)
     record.put(productId)
     record.put(createdAt.microseconds)
-    record.put(hasPurchases)
+    record.put(isStatedIDContained)
   }
 
   /// Whether the order is of the transaction's product, and near it in time.

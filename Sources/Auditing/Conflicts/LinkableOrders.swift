@@ -20,11 +20,12 @@ struct LinkableOrders {
     firstUser = orders.lazy.map(\.userId).min()
     let sorted = orders.sorted { left, right in
       if left.productId != right.productId { return left.productId < right.productId }
-      if left.hasPurchases != right.hasPurchases { return right.hasPurchases }
+      if left.isStatedIDContained != right.isStatedIDContained { return right.isStatedIDContained }
       return (left.createdAt, left.orderId) < (right.createdAt, right.orderId)
     }
     for order in sorted {
-      if let last = kinds.last?.orders.last, last.productId == order.productId, last.hasPurchases == order.hasPurchases
+      if let last = kinds.last?.orders.last, last.productId == order.productId,
+        last.isStatedIDContained == order.isStatedIDContained
       {
         kinds[kinds.count - 1].orders.append(order)
       } else {
@@ -37,8 +38,11 @@ struct LinkableOrders {
     }
   }
 
-  /// Links orders to the transaction. If an order that its token links refers to it, its token links no order whose
-  /// receipts contain purchases. Of a purchase with several IDs such orders are kept apart, until all its IDs are known.
+  /// Links orders to the transaction.
+  ///
+  /// If an order that its token links refers to it, its token links no order whose receipts contain the ID that the
+  /// order states. Such an order has a purchase of its own, and without this rule the purchases of its account would
+  /// nearly all be contested. Of a purchase with several IDs such orders are kept apart, until all its IDs are known.
   func link(_ transaction: inout ContestedTransaction, by link: UnprovenLink, rules: Rules) {
     transaction.userId = transaction.userId ?? firstUser
     let dates = transaction.record.possibleSaleDates
@@ -49,7 +53,7 @@ struct LinkableOrders {
       let first = kind.orders[0]
       guard transaction.record.isPurchase(of: first.productId) else { continue }
       switch link {
-      case .token where transaction.isWithToken && first.hasPurchases: continue
+      case .token where transaction.isWithToken && first.isStatedIDContained: continue
       case .token, .subscription: break
       }
       let ranges =
@@ -60,7 +64,7 @@ struct LinkableOrders {
           return start..<kind.orders.partitioningIndex { $0.createdAt > sold + rules.matchWindow }
         }
       for range in ranges {
-        if case .token = link, first.hasPurchases, transaction.sharesPurchase {
+        if case .token = link, first.isStatedIDContained, transaction.sharesPurchase {
           ofAccount += kind.orders[range].lazy.map(\.orderId)
         } else if let timeline = kind.timeline, range.count >= Self.least, ranges.count == 1,
           !transaction.sharesPurchase

@@ -30,7 +30,7 @@ extension RelatedOrders {
         let candidates = Candidates(
           for: record, references: references[record.transactionId] ?? [], rules: rules)
         var transaction = ContestedTransaction(record, candidates, sharesPurchase: stored.count > 1)
-        for link in candidates.awaitedLinks(record, withoutReceipt: .all) {
+        for link in candidates.awaitedLinks(record, openTokens: .all) {
           linkable[link]?.link(&transaction, by: link, rules: rules)
         }
         found.append(transaction)

@@ -204,7 +204,7 @@ package struct AuditPart {
 
   private func readTransactions(_ writer: inout AuditFrameWriter) throws {
     let reading = try pass.readTransactions(
-      sorter(.reference), withoutReceipt: .all, into: writer.outlet(.orderTransaction))
+      sorter(.reference), openTokens: .all, into: writer.outlet(.orderTransaction))
     try write(reading.contests, &writer)
     try writer.write(.linkQuestion, all: reading.linkQuestions.questions)
     try writer.write(.linkableOrder, all: reading.linkQuestions.periodClaimants)

@@ -9,8 +9,8 @@ struct OrdersReading {
   var groups: SpillFile
   var open: PeopleWithOpenReceipts
   var totals = SalesTotals()
-  /// The account tokens of orders whose receipts contain no purchase.
-  var tokens = BloomFilter()
+  /// The account tokens of orders whose receipts do not contain the transaction ID that the order states.
+  var openTokens = BloomFilter()
 }
 
 extension AuditPass {
@@ -54,10 +54,8 @@ extension AuditPass {
       group.take(lookup, rules: plan.rules)
       reading.open.take(group)
       reading.totals.add(group.row)
-      if group.proofs.allSatisfy(\.contained.isEmpty), case .valid(let order) = group.row,
-        let token = order.appAccountToken
-      {
-        reading.tokens.insert(AccountToken.fingerprint(token))
+      if case .valid(let order) = group.row, let token = order.appAccountToken, !group.isStatedIDContained {
+        reading.openTokens.insert(AccountToken.fingerprint(token))
       }
       try writer.write(group)
       for row in repeated {
@@ -174,10 +172,8 @@ private struct GroupWriter: ~Copyable {
     guard let order = try BorrowedOrder?(from: &rowReader) else { throw RecordReader.Mismatch() }
     let side = BorrowedTransactionReference.OrderSide(order)
     reading.totals.add(order)
-    var (isStatedIDUsed, hasPurchases) = (false, false)
-    for proof in views {
-      try proof.forEachContained { _, _ in hasPurchases = true }
-      if proof.receipt.defect != nil { continue }
+    var isStatedIDUsed = false
+    for proof in views where proof.receipt.defect == nil {
       try proof.forEachContained { environment, transactionId in
         // Nearly always the order's own proof contains the stated transaction: one reference covers both.
         let isNamed = !isStatedIDUsed && order.transactionId == transactionId
@@ -188,8 +184,9 @@ private struct GroupWriter: ~Copyable {
             referenceSource: BorrowedTransactionReference.ReferenceSource(environment, containedIn: proof.receipt)))
       }
     }
-    if !hasPurchases, let token = order.appAccountToken {
-      reading.tokens.insert(AccountToken.fingerprint(token))
+    // A receipt that contains the stated ID has used it.
+    if !isStatedIDUsed, let token = order.appAccountToken {
+      reading.openTokens.insert(AccountToken.fingerprint(token))
     }
     if let named = order.transactionId, !isStatedIDUsed {
       try write(BorrowedTransactionReference(transactionId: named, order: side, isNamed: true))

@@ -12,9 +12,9 @@ struct TransactionsReading {
 
 extension AuditPass {
   /// Reads the transactions, merges them with `references` and finds the possible owners of each.
-  /// - Parameter withoutReceipt: the account tokens of orders whose receipts contain no purchase.
+  /// - Parameter openTokens: as ``OrdersReading/openTokens``.
   func readTransactions(
-    _ references: SpillSorter, withoutReceipt: BloomFilter, into transactionsByOrder: Exchange.RecordSink
+    _ references: SpillSorter, openTokens: BloomFilter, into transactionsByOrder: Exchange.RecordSink
   ) throws -> TransactionsReading {
     let hides = sales.hides
     var transactions = try OrderedStream(rows.read(.transactions)) { try TransactionTable.record($0, hiding: hides) }
@@ -29,7 +29,7 @@ extension AuditPass {
       count += 1
       if count % 4_096 == 0 { try endIfStopped() }
       if try writer.writePlain(
-        transactions.front, ofOne, sharedPurchases, reading.contests, withoutReceipt: withoutReceipt,
+        transactions.front, ofOne, sharedPurchases, reading.contests, openTokens: openTokens,
         rules: plan.rules)
       {
         try transactions.skip()
@@ -40,7 +40,7 @@ extension AuditPass {
       let candidates = Candidates(for: record, try ofOne.gathered(), rules: plan.rules)
       if transactions.nextKey.map({ !$0.isSame(as: record.transactionId) }) ?? true { ofOne.release() }
       let contested = ContestedTransaction(record, candidates, sharesPurchase: sharesPurchase)
-      let links = candidates.awaitedLinks(record, withoutReceipt: withoutReceipt)
+      let links = candidates.awaitedLinks(record, openTokens: openTokens)
       if links.isEmpty {
         try hand(contested, to: &writer, reading.contests, reading.linkQuestions)
       } else {
@@ -172,7 +172,7 @@ struct OrderTransactionWriter: ~Copyable {
   /// - Parameter contests: gets it instead if it belongs to a purchase with several transactions.
   fileprivate mutating func writePlain(
     _ row: borrowing CopyReader, _ references: borrowing ReferencesToTransaction, _ sharedPurchases: Set<UInt64>,
-    _ contests: ConflictGroups, withoutReceipt: BloomFilter, rules: Rules
+    _ contests: ConflictGroups, openTokens: BloomFilter, rules: Rules
   ) throws -> Bool {
     guard let only = references.only else { return false }
     var reader = RecordReader(only)
@@ -180,8 +180,8 @@ struct OrderTransactionWriter: ~Copyable {
     guard let order = reference.order, !order.isBad, try TransactionTable.readPlain(row, into: &transaction) else {
       return false
     }
-    if !withoutReceipt.isEmpty, case .stated(let token?) = transaction.appAccountToken,
-      withoutReceipt.mayContain(AccountToken.fingerprint(token))
+    if !openTokens.isEmpty, case .stated(let token?) = transaction.appAccountToken,
+      openTokens.mayContain(AccountToken.fingerprint(token))
     {
       return false
     }

@@ -28,11 +28,11 @@ struct AuditStages {
     let readings = try inParallel(partition.orders.count) {
       try readers[$0].readOrders(proofs: proofsByOrder[$0], into: references.outlet($0))
     }
-    var (open, totals, withoutReceipt) = (PeopleWithOpenReceipts(plan.rules), SalesTotals(), BloomFilter())
+    var (open, totals, openTokens) = (PeopleWithOpenReceipts(plan.rules), SalesTotals(), BloomFilter())
     for reading in readings {
       open.join(reading.open)
       totals.join(reading.totals)
-      withoutReceipt.formUnion(reading.tokens)
+      openTokens.formUnion(reading.openTokens)
     }
     readers[0].collector.control = totals.control(against: try counted(), of: self.counted)
     let referencesById = try references.gathered()
@@ -40,7 +40,7 @@ struct AuditStages {
     let transactionsByOrder = exchange(from: partition.transactions, to: partition.orders)
     let findings = try inParallel(partition.transactions.count) {
       try readers[$0].readTransactions(
-        referencesById[$0], withoutReceipt: withoutReceipt, into: transactionsByOrder.outlet($0))
+        referencesById[$0], openTokens: openTokens, into: transactionsByOrder.outlet($0))
     }
     let groups = readings.map(\.groups)
     let (contests, questions) = (findings[0].contests, findings[0].linkQuestions)

@@ -132,7 +132,7 @@ struct OrderReader {
       if let bundle = record.bundleTransactionId { originals.insert(bundle) }
     }
     let linked = try orders(holding: tokens).filter { order in
-      records.contains { LinkableOrder(order, hasPurchases: false).isLinked(to: $0, rules: rules) }
+      records.contains { LinkableOrder(order, isStatedIDContained: false).isLinked(to: $0, rules: rules) }
     }
     return try (originals.isEmpty ? [] : orderIds(stating: originals)).union(linked.map(\.orderId))
   }

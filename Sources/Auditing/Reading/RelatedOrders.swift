@@ -104,8 +104,7 @@ struct RelatedOrders {
     groups[group.row.orderId] = group
     for reference in group.references { references[reference.transactionId, default: []].append(reference) }
     var links: [UnprovenLink] = []
-    if group.isRepeated { return links }
-    LinkableOrder.forEach(of: group.row, hasPurchases: !group.proofs.allSatisfy(\.contained.isEmpty)) { link, order in
+    LinkableOrder.forEach(of: group) { link, order in
       linkableOrders[link, default: []].append(order)
       links.append(link)
     }

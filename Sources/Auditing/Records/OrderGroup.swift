@@ -43,6 +43,12 @@ struct OrderGroup: Hashable {
     proofs.allSatisfy { $0.receipt.defect == nil } ? proofs : proofs.filter { $0.receipt.defect == nil }
   }
 
+  /// True if a valid receipt of the order contains the transaction ID that the order states.
+  var isStatedIDContained: Bool {
+    guard let stated = row.named else { return false }
+    return soundProofs.contains { $0.contained.contains { $0.transactionId == stated } }
+  }
+
   /// The questions that Apple can be asked again about this order.
   var subjects: [CheckSubject] {
     var subjects = soundProofs.map { CheckSubject(kind: .receipt, id: $0.receipt.receiptId) }

@@ -55,6 +55,14 @@ struct WaitingProof {
     return isFound
   }
 
+  /// True if the row is valid, and the receipt contains the transaction ID, in any environment.
+  func isSound(containing transactionId: BorrowedText) throws -> Bool {
+    if receipt.defect != nil { return false }
+    var isFound = false
+    try forEachContained { isFound = isFound || $1 == transactionId }
+    return isFound
+  }
+
   /// True if no answer is missing. For the other outcomes the caller decides whether they could still prove a payment.
   var isAnswered: Bool {
     switch receipt.state.outcome {

@@ -1,5 +1,6 @@
 import Foundation
 import Reconciliation
+import Streams
 import TestSupport
 import Testing
 
@@ -44,7 +45,7 @@ private let asOf = Instant(seconds: 1_795_132_800)
       return order
     }
     let contests = try ConflictGroups(directory: NSTemporaryDirectory())
-    let linkable = LinkableOrders(orders.map { LinkableOrder($0, hasPurchases: false) }, contests: contests)
+    let linkable = LinkableOrders(orders.map { LinkableOrder($0, isStatedIDContained: false) }, contests: contests)
     var transactions: [ContestedTransaction] = []
     for number in 0..<count {
       var record = Shop.record(number, at: start + .minutes(Int64(number)))
@@ -66,6 +67,39 @@ private let asOf = Instant(seconds: 1_795_132_800)
     var owners: Set<Identifier> = []
     outcome.forEach { orderId, claims in if claims.owned.count == 1, claims.isFinal { owners.insert(orderId) } }
     #expect(owners.count == count && outcome.unowned.isEmpty && outcome.unclaimed.isEmpty)
+  }
+
+  @Test("A token links the purchase of one order to no other order whose receipt contains the ID that it states")
+  func ordersWithTheirOwnPurchases() throws {
+    let currency = try #require(Currency("USD"))
+    let record = Shop.record(1, at: asOf - .days(1))
+    let lists: [[Identifier]] = [[], ["T1"], ["T0", "T1"]]
+    let groups = lists.enumerated().map { number, contained in
+      var order = Order(
+        orderId: Identifier("o\(number)"), userId: "bob", productId: "gems", quantity: 1,
+        amount: Money(minorUnits: 990, currency: currency), status: .verified, createdAt: asOf - .days(1))
+      order.appAccountToken = "aaaa1"
+      order.transactionId = "T0"
+      let receipt = Receipt(
+        receiptId: Identifier("r\(number)"), orderId: order.orderId, userId: "bob", receivedAt: asOf - .days(1),
+        state: ProofState())
+      let keys = contained.map { TransactionKey(environment: .production, transactionId: $0) }
+      return OrderGroup(row: .valid(order), proofs: [Proof(receipt: receipt, contained: keys)])
+    }
+    var (decoded, encoded): ([LinkableOrder], [LinkableOrder]) = ([], [])
+    for group in groups {
+      LinkableOrder.forEach(of: group) { link, order in if case .token = link { decoded.append(order) } }
+      try RecordBytes.bytes(group.write(to:)).withUnsafeBytes { content in
+        var reader = RecordReader(content)
+        try LinkableOrder.forEach(inGroup: &reader) { link, order in if case .token = link { encoded.append(order) } }
+      }
+    }
+    for (orders, isWithToken) in [(decoded, true), (encoded, true), (decoded, false)] {
+      var contested = ContestedTransaction(record: record, claimants: [], isWithToken: isWithToken)
+      LinkableOrders(orders).link(&contested, by: .token("aaaa1"), rules: Self.rules)
+      let expected: [Identifier] = isWithToken ? ["o0", "o1"] : ["o0", "o1", "o2"]
+      #expect(contested.claimants == expected)
+    }
   }
 
   @Test("The group of many orders has a batch of its own")
@@ -152,8 +186,7 @@ private let asOf = Instant(seconds: 1_795_132_800)
       let (rules, contests) = (LinkableOrdersTests.rules, try ConflictGroups(directory: NSTemporaryDirectory()))
       var linkable: [LinkableOrder] = []
       for group in groups {
-        LinkableOrder.forEach(of: group.row, hasPurchases: !group.proofs.allSatisfy(\.contained.isEmpty)) {
-          link, order in
+        LinkableOrder.forEach(of: group) { link, order in
           if case .token = link { linkable.append(order) }
         }
       }
@@ -164,7 +197,7 @@ private let asOf = Instant(seconds: 1_795_132_800)
         let candidates = Candidates(
           for: record, references: references.filter { $0.transactionId == record.transactionId }, rules: rules)
         var contested = ContestedTransaction(record, candidates, sharesPurchase: false)
-        for link in candidates.awaitedLinks(record, withoutReceipt: .all) {
+        for link in candidates.awaitedLinks(record, openTokens: .all) {
           if case .token = link { orders.link(&contested, by: link, rules: rules) }
         }
         if contested.claimants.count > 1 || !contested.linked.isEmpty {

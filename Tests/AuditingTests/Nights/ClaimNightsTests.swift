@@ -165,7 +165,7 @@ import Testing
 
   @Test("An account token links orders whose receipts are about other purchases")
   func crossedReceipts() async throws {
-    let tokens = ["5a", "5b", "5c"].map { $0 + "1f0c5e-0d7b-4c5e-9d8a-1f2e3d4c5b6a" }
+    let tokens = ["5a", "5b", "5c", "5d", "5e"].map { $0 + "1f0c5e-0d7b-4c5e-9d8a-1f2e3d4c5b6a" }
     var rows = ShopRows()
     // The client attached each receipt to the other order.
     rows.transaction("X1", token: tokens[0])
@@ -181,9 +181,21 @@ import Testing
     rows.transaction("Z1", token: tokens[2])
     rows.order("late", by: "cid", names: "Z1", hours: -200, isKnown: true, isServed: false, token: tokens[2])
     rows.order("near", by: "cid", containing: ["Y1"], token: tokens[2])
+    // An order of the same product refers to the purchase, and the receipts of the other order do not contain it.
+    rows.transaction("W0", product: "sword", hours: -20 * 24, token: tokens[3])
+    rows.transaction("W1", token: tokens[3])
+    rows.transaction("W2", hours: 2, token: tokens[3])
+    rows.order("once", by: "dan", names: "W1", containing: ["W0", "W1", "W2"], token: tokens[3])
+    rows.order("again", by: "dan", hours: 2, containing: ["W0"], kind: "signed", token: tokens[3])
+    rows.transaction("V1", token: tokens[4])
+    rows.order("failed", by: "eve", names: "V1", isKnown: true, isServed: false, token: tokens[4])
+    rows.order("repeated", by: "eve", hours: 1, containing: ["W0"], token: tokens[4])
     let night = try await rows.audited()
     #expect(night.payments["gems"] == "paid X1" && night.payments["gold"] == "paid X2")
     #expect(night.payments["listing-old"] == "paid Y2" && night.payments["near"] == "paid Z1", "\(night.payments)")
+    #expect(night.payments["once"] == "paid W1" && night.payments["again"] == "paid W2", "\(night.payments)")
+    #expect(night.payments["repeated"] == "paid V1" && night.payments["failed"] == "unpaid duplicate V1")
+    #expect(!night.findings.contains { $0.hasPrefix("charged_twice") }, "\(night.findings)")
   }
 
   @Test("A purchase after a full refund has its own date, also where its original transaction is a restore's")
@@ -448,7 +460,7 @@ import Testing
     #expect(!night.findings.contains { $0.hasPrefix("renewal_without_order") }, "\(night.findings)")
   }
 
-  @Test("A second ID of a purchase links no further order of its account to it")
+  @Test("A second ID of a purchase changes no link between it and the orders of its account")
   func secondIDOfAccount() async throws {
     let token = "9d4f0c5e-0d7b-4c5e-9d8a-1f2e3d4c5b6a"
     var nights: [ShopRows.Night] = []
@@ -460,11 +472,13 @@ import Testing
           period: "W1")
       }
       rows.transaction("X1", product: "coins")
+      rows.transaction("T1", product: "club", hours: 9, expires: true, isRenewal: false, token: token)
       rows.order("first", by: "ann", product: "club", containing: ["S1"], isServed: false, token: token)
       rows.order("second", by: "ann", product: "club", hours: 1, containing: ["X1"], token: token)
+      rows.order("third", by: "ann", names: "T1", product: "club", hours: 9, containing: ["T1"], token: token)
       nights.append(try await rows.audited())
     }
-    #expect(nights[0].payments["first"] == "paid S1")
+    #expect(nights[0].payments["second"] == "paid S1" && nights[0].payments["third"] == "paid T1")
     #expect(nights[0].payments == nights[1].payments && nights[0].findings == nights[1].findings)
   }
 
