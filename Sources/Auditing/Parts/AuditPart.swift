@@ -19,7 +19,11 @@ package struct AuditPart {
     case transactions
     /// Once. Input: link questions, and the orders that the links could be of. Contested transactions go to `contests`.
     case tokens
-    /// Once. Input: contested transactions; the contestedOrders' groups, order transactions and deliveries by order ID.
+    /// Input: deliveries by order ID. Output: deliveries to be grouped by delivery ID.
+    case deliveries
+    case repeated
+    /// Once. Input: contested transactions; the contestedOrders' groups, order transactions and deliveries by order ID;
+    /// repeated deliveries.
     case contests
     /// Input: groups, order transactions and matching results by order ID; open people.
     case purchases
@@ -27,9 +31,6 @@ package struct AuditPart {
     case subscriptions
     /// Once. Input: purchases.
     case boughtTwice = "bought-twice"
-    /// Input: deliveries by order ID. Output: deliveries to be grouped by delivery ID.
-    case deliveries
-    case repeated
     /// Input as for `purchases`, with deliveries; findings `bought_twice`; repeated deliveries.
     case judge
   }
@@ -147,7 +148,8 @@ package struct AuditPart {
         }
       }
       let batches = contests.batches(ofAtLeast: Settings().contestBatchSize)
-      let contestedOrders = try pass.contestedOrders(of: batches, among: GroupReading(groups, transactionsByOrder))
+      let contestedOrders = try pass.contestedOrders(
+        of: batches, among: GroupReading(groups, transactionsByOrder), repeated: RepeatedDeliveries(firstOrders))
       try pass.match(contests, batches, contestedOrders, into: writer.outlet(.matched))
     case .purchases:
       let purchases = try pass.comparedPurchases(

@@ -23,24 +23,24 @@ extension AuditPass {
     try collector.refunds.add(of: transaction.record, userId: transaction.userId, plan: plan)
   }
 
-  func contestedOrders(of batches: ConflictGroups.Batches, among orders: consuming GroupReading) throws
-    -> ContestedOrders
-  {
+  func contestedOrders(
+    of batches: ConflictGroups.Batches, among orders: consuming GroupReading, repeated: RepeatedDeliveries
+  ) throws -> ContestedOrders {
     var material = ContestedOrders(records: SpillSorter(directory: temporaryDirectory, budget: 8 << 20))
     var record = RecordBytes()
     var orders = orders
+    var repeated = repeated
     let asOf = plan.asOf
     var deliveries = try OrderedStream(rows.readDeliveries(of: batches.orderIds)) { try sales.delivery($0, asOf: asOf) }
     while try orders.advance() {
       guard let batch = batches.batch(of: orders.orderId.id) else { continue }
       let group = try orders.group()
       if group.isRepeated { continue }
-      var hasGoods = false
+      var own: [Delivery] = []
       let orderId = orders.orderId
       while let next = deliveries.nextKey, next < orderId { try deliveries.skip() }
-      while deliveries.nextKey == orderId, let delivery = try deliveries.next() {
-        hasGoods = hasGoods || delivery.hasGoods
-      }
+      while deliveries.nextKey == orderId, let delivery = try deliveries.next() { own.append(delivery) }
+      let hasGoods = repeated.mark(own).contains { $0.hasGoods }
       record.clear()
       record.put(true)
       ContestedOrder(group: group, claimable: try orders.transactions().claimable, hasGoods: hasGoods)

@@ -54,7 +54,8 @@ struct AuditStages {
     let gatheredTransactions = try transactionsByOrder.gathered()
     func orders(of part: Int) throws -> GroupReading { try GroupReading(groups[part], gatheredTransactions[part]) }
 
-    let matched = try match(contests, orders)
+    let marks = try repeated()
+    let matched = try match(contests, repeated: marks, orders)
     var boughtTwice: [Identifier: Finding] = [:]
     if plan.rules.catalogue != nil || questions.hasSharedSubscriptions {
       let periods = exchange(from: partition.orders, to: .none)
@@ -66,7 +67,6 @@ struct AuditStages {
         try gatheredTransactions[part].absorb(neighbors)
       }
     }
-    let marks = try repeated()
     _ = try inParallel(partition.orders.count) {
       try readers[$0].judge(orders(of: $0), matched[$0], repeated: marks, boughtTwice, open: open)
     }
@@ -78,13 +78,13 @@ struct AuditStages {
   }
 
   private func match(
-    _ contests: ConflictGroups, _ orders: (Int) throws -> GroupReading
+    _ contests: ConflictGroups, repeated: RepeatedDeliveries, _ orders: (Int) throws -> GroupReading
   ) throws -> [SpillSorter] {
     let matched = exchange(from: .none, to: partition.orders)
     if !contests.isEmpty {
       let batches = contests.batches(ofAtLeast: contestBatchSize)
       var material = try inParallel(partition.orders.count) {
-        try readers[$0].contestedOrders(of: batches, among: orders($0))
+        try readers[$0].contestedOrders(of: batches, among: orders($0), repeated: repeated)
       }
       for further in material.dropFirst() { try material[0].absorb(further) }
       try readers[0].match(contests, batches, material[0], into: matched.outlet(0))

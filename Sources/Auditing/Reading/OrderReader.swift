@@ -235,9 +235,10 @@ struct OrderReader {
   }
 
   func ordersWithGoods(among orderIds: Set<Identifier>) throws -> Set<Identifier> {
+    var repeated = try RepeatedDeliveries(of: orderIds, sales, shop: stores.sales)
     let query = try sales.deliveries(where: "d.order_id::text COLLATE \"C\" IN (SELECT id FROM ids)")
     let deliveries = try stores.sales.rows(query, orderIds) { try sales.delivery($0, asOf: rules.asOf) }
-    return Set(deliveries.filter(\.hasGoods).compactMap(\.orderId))
+    return Set(repeated.mark(deliveries).filter(\.hasGoods).compactMap(\.orderId))
   }
 
   // MARK: - Users

@@ -75,7 +75,7 @@ struct RepeatedDeliveries {
 
   func contains(_ deliveryId: BorrowedText) -> Bool { !isEmpty && contains(deliveryId.id) }
 
-  /// Marks all rows of repeated IDs but those that count as defects. The rows of each order come together.
+  /// Marks all rows of repeated IDs but those that count as defects. The rows of an order come in one call.
   mutating func mark(_ ofOrder: [Delivery]) -> [Delivery] {
     if isEmpty, ofOrder.count < 2 { return ofOrder }
     return ofOrder.sorted(by: Self.precedes).map { mark($0) }

@@ -131,11 +131,11 @@ class Job:
                 self._spark.parallelize(of_list(answers, frames.CONTESTED, frames.CONTESTED_ORDER)))
         groups = of(orders, frames.GROUP).union(order_transactions)
         deliveries = stores.rows("deliveries").persist(StorageLevel.DISK_ONLY)
-        matched = self._match(of, groups.union(deliveries), transactions)
-        groups = groups.union(self._spark.parallelize(matched))
-
         by_id = of(self._stage("deliveries", deliveries, None), frames.DELIVERY)
         repeated = of(self._stage("repeated", by_id, None), frames.REPEATED_DELIVERY).collect()
+        matched = self._match(of, groups.union(deliveries), transactions, repeated)
+        groups = groups.union(self._spark.parallelize(matched))
+
         twice = []
         if self._plan.has_catalogue or questions:
             compared = self._stage("purchases", groups, "orders", opened)
@@ -148,14 +148,14 @@ class Job:
         self._keep_all("judge", self._stage("judge", material, "orders", opened + repeated))
         self._finish()
 
-    def _match(self, of, orders, transactions):
+    def _match(self, of, orders, transactions, repeated):
         """Matches what is contested, on the driver: its size is that of the contests."""
         contested = of(transactions, frames.CONTESTED).collect()
         if not contested:
             return []
         contested_orders = self._spark.broadcast(set(of(transactions, frames.CONTESTED_ORDER).map(lambda row: row[0]).collect()))
         material = orders.filter(lambda row: row[0] in contested_orders.value).collect()
-        outcome = self._once("contests", contested + material)
+        outcome = self._once("contests", contested + material + repeated)
         self._keep("contests", frames.pieces(outcome))
         return of_list(outcome, frames.ORDER_TRANSACTION) + of_list(outcome, frames.MATCHED)
 

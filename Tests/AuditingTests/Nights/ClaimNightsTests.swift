@@ -163,6 +163,18 @@ import Testing
     #expect(accusing.isEmpty, "\(accusing)")
   }
 
+  @Test("A further row of a delivery ID gives no order the goods that decide between orders of one person")
+  func goodsOfRepeatedDeliveries() async throws {
+    var rows = ShopRows()
+    rows.transaction("P1")
+    rows.order("beside", by: "bob", product: "coins")
+    rows.order("near", by: "ann", containing: ["P1"], isServed: false)
+    rows.order("repeats", by: "ann", hours: 5, containing: ["P1"], isServed: false)
+    rows.repeatDelivery(of: "beside", on: "repeats")
+    let night = try await rows.audited()
+    #expect(night.payments["near"] == "paid P1", "\(night.payments)")
+  }
+
   @Test("An account token links orders whose receipts are about other purchases")
   func crossedReceipts() async throws {
     let tokens = ["5a", "5b", "5c", "5d", "5e"].map { $0 + "1f0c5e-0d7b-4c5e-9d8a-1f2e3d4c5b6a" }
@@ -568,6 +580,17 @@ struct ShopRows {
     }
     guard let containing else { return }
     receipt("r-\(id)", for: id, by: user, hours: hours, kind: kind, containing: containing, isUnproven: isUnproven)
+  }
+
+  /// Adds a further row with the delivery ID of an order, on an order with a greater ID.
+  mutating func repeatDelivery(of orderId: String, on other: String) {
+    script += """
+      ALTER TABLE sales.deliveries DROP CONSTRAINT IF EXISTS deliveries_pkey;
+      INSERT INTO sales.deliveries (delivery_id, order_id, user_id, product_id, quantity, delivered_at)
+      SELECT delivery_id, '\(other)', user_id, product_id, quantity, delivered_at FROM sales.deliveries
+      WHERE delivery_id = '\(orderId)';
+
+      """
   }
 
   mutating func receipt(

@@ -265,15 +265,15 @@ import Testing
       let contestedOrders = Set(of(transactions + answers, .contestedOrder).map(\.key))
       #expect(contestedOrders.count > 3)
       let deliveries = try rows("deliveries")
-      let outcome = try stage(
-        .contests,
-        of(transactions + answers, .contested) + (groups + deliveries).filter { contestedOrders.contains($0.key) },
-        cuts: nil)
-      try keep("contests", outcome)
-      groups += of(outcome, .orderTransaction) + of(outcome, .matched)
       let byId = of(try stage(.deliveries, deliveries, cuts: "orders"), .delivery)
       let repeated = of(try stage(.repeated, byId, cuts: nil), .repeatedDelivery)
       #expect(repeated.count == 5)
+      let outcome = try stage(
+        .contests,
+        of(transactions + answers, .contested) + (groups + deliveries).filter { contestedOrders.contains($0.key) },
+        cuts: nil, further: repeated)
+      try keep("contests", outcome)
+      groups += of(outcome, .orderTransaction) + of(outcome, .matched)
       let compared = try stage(.purchases, groups, cuts: "orders", further: open)
       groups += of(try stage(.subscriptions, of(compared, .ownedPeriod), cuts: nil), .orderTransaction)
       let twice = of(try stage(.boughtTwice, of(compared, .purchase), cuts: nil), .boughtTwice)
