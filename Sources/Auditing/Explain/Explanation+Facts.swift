@@ -88,8 +88,8 @@ extension Explanation.Transaction {
     var token: String?
     if case .stated(.some(let text)) = record.appAccountToken { token = text }
     self.init(
-      transactionId: record.transactionId, environment: record.environment, productId: record.productId,
-      quantity: record.quantity, purchasedAt: record.purchaseDate,
+      transactionId: record.transactionId, otherIds: record.otherIds, environment: record.environment,
+      productId: record.productId, quantity: record.quantity, purchasedAt: record.purchaseDate,
       expiresAt: record.subscriptionExpiresDate ?? record.expiresDate, bundleId: record.bundleId,
       price: record.price?.decimalText, currency: record.currency,
       refund: record.revocation.map { Explanation.Refund($0) }, refundWithdrawnAt: record.revocationWithdrawnDate,

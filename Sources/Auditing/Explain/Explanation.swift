@@ -133,8 +133,11 @@ package struct Explanation: Encodable, Sendable {
     package var because: String
   }
 
+  /// A purchase that the order refers to or is linked to, under the ID that reports show.
   package struct Transaction: Encodable, Sendable {
     package var transactionId: Identifier
+    /// The other transaction IDs of the purchase.
+    package var otherIds: [Identifier]
     package var environment: AppleEnvironment
     package var productId: Identifier
     package var quantity: Int32?

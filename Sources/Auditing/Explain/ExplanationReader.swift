@@ -147,48 +147,58 @@ struct ExplanationReader {
     let records = own.flatMap { around.records[$0] ?? [] }.filter { record in
       group.containsTransaction(record.key) || matching.claimants[record.key]?.contains(orderId) ?? false
     }
-    let evidence = try evidence(records.map(\.key))
+    let purchases = Dictionary(grouping: records) { $0.purchaseKey }.values
+      .map { around.purchase(of: $0, stated: group.row.named) }.sorted { $0.shown.key < $1.shown.key }
+    let evidence = try evidence(about: purchases.map(\.shown))
     var presumedUsers = matching.unclaimed
     for (record, userId) in matching.transactions.unshared(by: group)
     where !claims.referTo(record, stating: group.row.named) {
       presumedUsers[record.key] = .some(userId)
     }
     var leftOver: [Finding] = []
-    let transactions = records.sorted { $0.key < $1.key }.map { record in
-      let key = record.key
-      let isOwned = claims.owned.contains { $0.key == key }
-      let finding = presumedUsers[key].flatMap {
-        OrphanFindings.finding(on: record, userId: $0, receiptId: nil, rules: rules)
-      }
+    let transactions = purchases.map { purchase in
+      let shown = purchase.shown
+      let isOwned = claims.owned.contains { $0.purchaseKey == shown.purchaseKey }
+      let finding = purchase.records.compactMap { record in
+        presumedUsers[record.key].flatMap {
+          OrphanFindings.finding(on: record, userId: $0, receiptId: nil, rules: rules)
+        }
+      }.first
       if let finding { leftOver.append(finding) }
       return Explanation.Transaction(
-        record, isOwned: isOwned,
-        standing: facts?.relation(to: record, rules: rules)
+        shown, isOwned: isOwned,
+        standing: facts?.relation(to: purchase, rules: rules)
           ?? "The order row breaks the contract of the sales schema, so it claims nothing.",
-        unclaimed: finding?.reason.text, competitors: competitors(for: key, of: orderId, around, matching),
-        around.reasoning(about: record, matching, ownedBy: isOwned ? orderId : nil, rules),
-        evidence: evidence[key] ?? [])
+        unclaimed: finding?.reason.text, competitors: competitors(for: shown.keys, of: orderId, around, matching),
+        around.reasoning(about: shown, matching, ownedBy: isOwned ? orderId : nil, rules),
+        evidence: evidence[shown.key] ?? [])
     }
     return (transactions, leftOver)
   }
 
-  /// Other orders that state a transaction or have proofs of it, oldest first.
+  /// Other orders that state one of a purchase's transaction IDs or have proofs of it, oldest first.
   private func competitors(
-    for key: TransactionKey, of orderId: Identifier, _ around: RelatedOrders, _ matching: RelatedOrders.Matching
+    for keys: [TransactionKey], of orderId: Identifier, _ around: RelatedOrders, _ matching: RelatedOrders.Matching
   ) -> [Explanation.Competitor] {
-    let ids = Set((around.references[key.transactionId] ?? []).compactMap { $0.order?.orderId }).subtracting([orderId])
+    let references = keys.flatMap { around.references[$0.transactionId] ?? [] }
+    let ids = Set(references.compactMap { $0.order?.orderId }).subtracting([orderId])
     return ids.compactMap { id -> Explanation.Competitor? in
       guard let group = around.groups[id], case .valid(let order) = group.row else { return nil }
-      let names = order.transactionId == key.transactionId
-      guard names || group.containsTransaction(key) else { return nil }
+      let names = keys.contains { $0.transactionId == order.transactionId }
+      guard names || keys.contains(where: { group.containsTransaction($0) }) else { return nil }
       return Explanation.Competitor(
-        orderId: id, userId: order.userId, createdAt: order.createdAt, names: names, owns: matching.owners[key] == id)
+        orderId: id, userId: order.userId, createdAt: order.createdAt, names: names,
+        owns: keys.contains { matching.owners[$0] == id })
     }
     .sorted { ($0.createdAt, $0.orderId) < ($1.createdAt, $1.orderId) }
   }
 
-  private func evidence(_ keys: [TransactionKey]) throws -> [TransactionKey: [Explanation.Statement]] {
-    if keys.isEmpty { return [:] }
+  /// The evidence about all transaction IDs of purchases, by the key of the shown record.
+  private func evidence(about purchases: [TransactionRecord]) throws -> [TransactionKey: [Explanation.Statement]] {
+    if purchases.isEmpty { return [:] }
+    var shown: [TransactionKey: TransactionKey] = [:]
+    for record in purchases { for key in record.keys { shown[key] = record.key } }
+    let keys = Array(shown.keys)
     var found: [TransactionKey: [Explanation.Statement]] = [:]
     let rows = try orders.stores.own.execute(
       """
@@ -199,7 +209,8 @@ struct ExplanationReader {
     for row in rows {
       let fact = try EvidenceTable.fact(row, from: EvidenceTable.firstOfFact - 1)
       let key = TransactionKey(environment: fact.environment, transactionId: Identifier(fact.transactionId))
-      found[key, default: []].append(
+      guard let purchase = shown[key] else { continue }
+      found[purchase, default: []].append(
         Explanation.Statement(
           fact, asOf: Instant(microseconds: try row.timestamp("as_of")),
           about: try row.isNull("subject_id") ? nil : try CheckSubject(row)))
@@ -259,25 +270,23 @@ extension CheckSubject {
 }
 
 extension OrderFacts {
-  fileprivate func relation(to record: TransactionRecord, rules: Rules) -> String {
-    let isNamed = order.transactionId == record.transactionId
-    if claims.owned.contains(where: { $0.key == record.key }) {
-      return isNamed
+  fileprivate func relation(to purchase: RelatedOrders.Purchase, rules: Rules) -> String {
+    let key = purchase.shown.purchaseKey
+    if let owned = claims.owned.first(where: { $0.purchaseKey == key }) {
+      return owned.isOf(order.transactionId)
         ? "This order states it and owns it."
-        : "This order owns it. \(claimant(rules).explanationOfUnstatedClaim(record, rules: rules))"
+        : "This order owns it. \(claimant(rules).explanationOfUnstatedClaim(owned, rules: rules))"
     }
-    if let same = claims.owned.first(where: { $0.purchaseKey == record.purchaseKey }) {
-      return "This order owns \(same.transactionId), which is the same purchase."
-    }
-    if let lost = claims.lost.first(where: { $0.transaction.key == record.key }) {
+    if let lost = claims.lost.first(where: { $0.transaction.purchaseKey == key }) {
       return "This order claims it, but order \(lost.ownerOrderId) of user \(lost.ownerUserId) owns it."
     }
-    if let refused = claims.refused, refused.transaction.key == record.key {
+    if let refused = claims.refused, refused.transaction.purchaseKey == key {
       return "This order states it, but \(refused.reason.explanation)."
     }
-    if claims.contradictory?.key == record.key {
+    if claims.contradictory?.purchaseKey == key {
       return "This order states it, but Apple's records about it contradict each other."
     }
-    return "This order does not own it. \(claimant(rules).explanationOfUnstatedClaim(record, rules: rules))"
+    let own = claimant(rules).explanationOfUnstatedClaim(purchase.records[0], rules: rules)
+    return "This order does not own it. \(own)"
   }
 }

@@ -106,6 +106,8 @@ package struct ExplanationText {
     }
     lines.append("  Transaction \(transaction.transactionId) (\(transaction.environment.rawValue)): \(what)")
     lines.append("    \(transaction.standing)")
+    let others = transaction.otherIds.map(\.text).joined(separator: ", ")
+    field("other IDs", others.isEmpty ? nil : others, indent: 4)
     field("bought", transaction.purchasedAt.map { time.text($0) }, indent: 4)
     field("app", transaction.bundleId, indent: 4)
     field("expires", transaction.expiresAt.map { time.text($0) }, indent: 4)

@@ -93,6 +93,24 @@ extension RelatedOrders {
     return result
   }
 
+  /// A purchase as reports show it.
+  struct Purchase {
+    /// The record with the ID that reports show. The order may lack this ID.
+    var shown: TransactionRecord
+    /// The records that the order refers to or is linked to, by key. At least one.
+    var records: [TransactionRecord]
+  }
+
+  /// - Parameters:
+  ///   - records: transactions of one purchase, at least one.
+  ///   - stated: the transaction ID that the order states.
+  func purchase(of records: [TransactionRecord], stated: Identifier?) -> Purchase {
+    let sorted = records.sorted { $0.key < $1.key }
+    let own = sorted[0]
+    let shown = self.records[own.shownId(stated: stated)]?.first { $0.purchaseKey == own.purchaseKey }
+    return Purchase(shown: shown ?? own, records: sorted)
+  }
+
   /// The claims to a transaction, and how its owner was found.
   func reasoning(
     about record: TransactionRecord, _ matching: Matching, ownedBy owner: Identifier?, _ rules: Rules
@@ -119,10 +137,12 @@ extension RelatedOrders {
   private func soleOwner(
     of record: TransactionRecord, _ matching: Matching, _ claimants: [Claimant], _ rules: Rules
   ) -> Identifier? {
-    guard !matching.contested.contains(record.key), let only = matching.claimants[record.key], only.count == 1,
-      let claimant = claimants.first(where: { $0.order.orderId == only[0] })
+    let keys = record.keys
+    let orders = Set(keys.flatMap { matching.claimants[$0] ?? [] })
+    guard !keys.contains(where: matching.contested.contains), orders.count == 1,
+      let claimant = claimants.first(where: { orders.contains($0.order.orderId) })
     else { return nil }
-    return Reconciliation.Matching.uncontested(claimant, rules: rules).owned.contains { $0.key == record.key }
-      ? only[0] : nil
+    let owned = Reconciliation.Matching.uncontested(claimant, rules: rules).owned
+    return owned.contains { $0.purchaseKey == record.purchaseKey } ? claimant.order.orderId : nil
   }
 }

@@ -89,7 +89,9 @@ extension Invoice.Transaction {
 
 extension Invoice.Order {
   init?(_ explanation: Explanation, _ id: Identifier, _ environment: AppleEnvironment) {
-    let known = explanation.transactions.first { $0.transactionId == id && $0.environment == environment }
+    let known = explanation.transactions.first {
+      ($0.transactionId == id || $0.otherIds.contains(id)) && $0.environment == environment
+    }
     guard known != nil || explanation.order.transactionId == id else { return nil }
     self.init(
       orderId: explanation.order.orderId, userId: explanation.order.userId, disposition: explanation.disposition,

@@ -150,9 +150,10 @@ extension FindingRules {
     {
       let isSamePerson = rules.people.isSame(lost.ownerUserId, order.userId)
       let whose: Reason = isSamePerson ? "the same user" : "another user (\(user: lost.ownerUserId))"
+      let payment = lost.transaction.shownId(stated: order.transactionId)
       add(
         .duplicateClaim, atStake: order.amount, on: lost.transaction, severity: isSamePerson ? .major : nil,
-        "The payment \(lost.transaction.transactionId) belongs to order \(lost.ownerOrderId) of \(whose).")
+        "The payment \(payment) belongs to order \(lost.ownerOrderId) of \(whose).")
     } else if case .unpaid(.duplicate, _) = verdict {
       decline([.duplicateClaim], "Another order owns the payment, and this one has neither goods nor status verified.")
     } else {

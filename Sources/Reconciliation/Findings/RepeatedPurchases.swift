@@ -28,7 +28,7 @@ public struct RepeatedPurchases: Sendable {
     finding.orderId = order.orderId
     finding.userId = order.userId
     finding.productId = order.productId
-    finding.transactionId = transaction.transactionId
+    finding.transactionId = transaction.shownId(stated: order.transactionId)
     finding.environment = transaction.environment
     finding.bundleId = rules.bundleId(of: order)
     finding.amount = order.amount

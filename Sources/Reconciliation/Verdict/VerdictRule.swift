@@ -46,7 +46,7 @@ public enum VerdictRule: String, CaseIterable, Sendable {
       let count = facts.proven.count + facts.known.count
       return because.noting(nil, "It owns none of the \(count) transactions that are known for it.")
     }
-    let id = transaction.transactionId
+    let id = transaction.shownId(stated: facts.order.transactionId)
     switch transaction.environment {
     case .production:
       if facts.awaitsShare(of: transaction) {
@@ -91,34 +91,29 @@ public enum VerdictRule: String, CaseIterable, Sendable {
 
   private func claimRefuted(_ facts: OrderFacts, _ because: inout Because) -> Verdict? {
     if let refused = facts.claims.refused {
+      let id = refused.transaction.shownId(stated: facts.order.transactionId)
       if facts.hasUnansweredProofs {
-        return because.noting(
-          nil, "It states \(refused.transaction.transactionId), but an unanswered receipt could contain another one.")
+        return because.noting(nil, "It states \(id), but an unanswered receipt could contain another one.")
       }
       if facts.mayGetLostPayment {
-        return because.noting(
-          nil,
-          "It states \(refused.transaction.transactionId), but a missing answer could still give it another purchase.")
+        return because.noting(nil, "It states \(id), but a missing answer could still give it another purchase.")
       }
       if refused.reason == .restored, facts.awaitsDetails(of: refused.transaction) {
         return because.noting(
-          nil,
-          "It states \(refused.transaction.transactionId), which looks like a restore. Apple's answer may show a purchase."
-        )
+          nil, "It states \(id), which looks like a restore. Apple's answer may show a purchase.")
       }
       if facts.hasUnreadableProof {
         return because.noting(
           .unconfirmed(.unreadable),
-          "It states \(refused.transaction.transactionId), which cannot pay it, but one of its proofs cannot be read.")
+          "It states \(id), which cannot pay it, but one of its proofs cannot be read.")
       }
       if refused.reason == .productMismatch, facts.awaitsUpgrade(from: refused.transaction) {
         return because.noting(
           .unconfirmed(.awaitingEvidence),
-          "It states \(refused.transaction.transactionId), which was upgraded to a purchase that is not known yet.")
+          "It states \(id), which was upgraded to a purchase that is not known yet.")
       }
       return because.noting(
-        .unpaid(refused.reason, refused.transaction),
-        "It states \(refused.transaction.transactionId), but \(refused.reason.explanation).")
+        .unpaid(refused.reason, refused.transaction), "It states \(id), but \(refused.reason.explanation).")
     }
     return because.noting(
       nil,
@@ -138,7 +133,8 @@ public enum VerdictRule: String, CaseIterable, Sendable {
     guard let lost = facts.claims.lost.first else {
       return because.noting(nil, "No other order owns a transaction that it claims.")
     }
-    let whose = "\(lost.transaction.transactionId) belongs to order \(lost.ownerOrderId)"
+    let id = lost.transaction.shownId(stated: facts.order.transactionId)
+    let whose = "\(id) belongs to order \(lost.ownerOrderId)"
     if facts.isFree { return because.noting(nil, "\(whose), but this order is free and needs no payment.") }
     // An unanswered proof may contain further transactions; `proofsUnanswered` gives the reason.
     if facts.hasUnansweredProofs {

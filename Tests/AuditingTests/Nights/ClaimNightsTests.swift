@@ -497,13 +497,16 @@ import Testing
   @Test("A purchase without references is an orphan, unless an order owns its restore")
   func unmentionedPurchase() async throws {
     var rows = ShopRows()
-    for id in ["owned", "lost"] {
+    for id in ["owned", "lost", "unstated"] {
       rows.transaction("P1-\(id)")
       rows.transaction("R2-\(id)", of: "P1-\(id)", hours: 2, firstHours: 0)
     }
     rows.order("order", by: "ann", names: "R2-owned", hours: 2, containing: ["R2-owned"])
+    rows.order("unstated", by: "bob", hours: 2, containing: ["R2-unstated"])
+    rows.order("other", by: "cid", hours: 4, containing: ["R2-unstated"])
     let night = try await rows.audited()
-    #expect(night.payments["order"] == "paid R2-owned")
+    #expect(night.payments["order"] == "paid R2-owned" && night.payments["unstated"] == "paid P1-unstated")
+    #expect(night.payments["other"] == "unpaid duplicate P1-unstated")
     #expect(night.findings.filter { $0.hasPrefix("orphan_payment") } == ["orphan_payment on P1-lost"])
   }
 
@@ -670,6 +673,16 @@ struct ShopRows {
       let words = [explanation.payment, explanation.paymentReason?.rawValue].compactMap { $0 }.joined(separator: " ")
       let said = try #require(night.payments[id])
       #expect(said == words || said.hasPrefix(words + " "), "\(id) is explained as \(words)")
+      if words == "paid" || words == "reversed" {
+        let owned = explanation.transactions.filter(\.isOwned).map { "\(words) \($0.transactionId)" }
+        #expect(owned.contains(said), "\(id) is \(said), and explained as \(owned)")
+      }
+      for duplicate in explanation.findings where duplicate.kind == .duplicateClaim && duplicate.stands {
+        let payment = try #require(duplicate.transactionId)
+        #expect(duplicate.reason.hasPrefix("The payment \(payment) "), "\(id): \(duplicate.reason)")
+        let listed = explanation.transactions.map(\.transactionId)
+        #expect(listed.contains(payment), "\(id) claims \(payment), and is explained by \(listed)")
+      }
       let isAccused = explanation.findings.contains { $0.kind == .wrongUser && $0.orderId == Identifier(id) }
       #expect(night.findings.contains("wrong_user on \(id)") == isAccused, "\(id)")
       let applicable = explanation.findings.filter(\.stands)
