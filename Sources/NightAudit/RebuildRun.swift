@@ -1,11 +1,15 @@
 import Asking
 import AuditStore
 import Postgres
+import Reconciliation
 import Run
+import SalesStore
 import Settings
 
-/// `rebuild`: compares the derived tables with the evidence, and repairs them.
+/// `rebuild`: compares the derived tables with the evidence and the shop's dates, and repairs them.
 package enum RebuildRun {
+  private static let application = "night-audit rebuild"
+
   package struct Outcome: Sendable, Encodable {
     var derived: Rebuild.Outcome
     var queue: QueueRebuild.Outcome
@@ -26,14 +30,28 @@ package enum RebuildRun {
 
   /// Compares, and repairs if `isRepairing`. Repairing needs the run lock.
   package static func rebuild(_ settings: Settings, isRepairing: Bool) async throws -> Outcome {
-    try await settings.withStore("night-audit rebuild") { session in
+    try await settings.withStore(application) { session in
       if isRepairing { _ = try await RunLock.acquire(session) }
+      let shopDates = try await shopDates(settings, session)
       return try await session.withConnection { connection in
         var derived = try Rebuild.run(isRepairing: isRepairing, on: connection)
-        let queue = try QueueRebuild.run(isRepairing: isRepairing, on: connection)
+        let queue = try QueueRebuild.run(isRepairing: isRepairing, shopDates: shopDates, on: connection)
         derived.isMended = isRepairing && !(derived.agrees && queue.agrees)
         return Outcome(derived: derived, queue: queue)
       }
+    }
+  }
+
+  private static func shopDates(
+    _ settings: Settings, _ store: PostgresSession
+  ) async throws -> [CheckSubject: Instant] {
+    let sales = OpenSession {
+      try await PostgresSession.connect(
+        settings.salesURL ?? settings.databaseURL, applicationName: application, profile: .salesReader)
+    }
+    return try await finally({ await sales.close() }) {
+      try await sales.withConnection { try SalesExamination(settings).require($0) }
+      return try await QueueRebuild.shopDates(ofEarlierChecks: settings, store: store, sales: sales)
     }
   }
 }
@@ -56,7 +74,7 @@ extension RebuildRun.Outcome {
     add(derived.surplusLinks, "links from a proof to a transaction have no evidence")
     add(Int64(queue.missingProofs), "proofs that Apple was asked about are missing from the queue")
     add(Int64(queue.differentOutcomes), "proofs have another answer than the last stored one")
-    add(Int64(queue.differentDueness), "proofs have another due date or urgency than the rule gives")
+    add(Int64(queue.differentDueness), "proofs have another due date than the rule and the shop's date give")
     add(Int64(queue.differentBrought), "proofs have a wrong mark of whether they contain transactions")
     let examples = derived.examples + queue.examples
     if !examples.isEmpty { lines.append("for example \(examples.joined(separator: ", "))") }

@@ -168,7 +168,33 @@ import Testing
     #expect(queue.usable(reported, for: row).keys.sorted() == ["2"])
   }
 
+  /// With an earlier date a proof would leave the horizon, and Apple would not be asked about it any more.
+  @Test func aRebuildRestoresTheDatesOfTheShop() async throws {
+    try await shop.order("a", transaction: "1")
+    try await shop.order("c", transaction: nil)
+    try await shop.receipt("r", for: "c")
+    try await answered()
+    let dates = "subject_id, received_at, known_since, critical_since, due_from, due_until, due_rank"
+    let stored = try await shop.rows(dates, from: "receipt_checks ORDER BY subject_id")
+    for change in [
+      "received_at = '2020-01-01', due_from = NULL, due_until = NULL, due_rank = 0",
+      "critical_since = '9000-01-01', due_from = '9000-01-01', due_until = NULL, due_rank = 2",
+    ] {
+      try await shop.session.execute("UPDATE night_audit.receipt_checks SET \(change)")
+      for isRepairing in [false, true] {
+        #expect(try await rebuilt(isRepairing: isRepairing).differentDueness == 2, "\(change)")
+      }
+      #expect(try await rebuilt().agrees, "\(change)")
+    }
+    // The last repair makes both due at once.
+    try await shop.session.execute("UPDATE night_audit.receipt_checks SET critical_since = NULL")
+    #expect(try await rebuilt(isRepairing: true).differentDueness == 2)
+    #expect(try await shop.rows(dates, from: "receipt_checks ORDER BY subject_id") == stored)
+  }
+
   private func rebuilt(isRepairing: Bool = false) async throws -> QueueRebuild.Outcome {
+    let dates = try await QueueRebuild.shopDates(
+      ofEarlierChecks: shop.settings, store: shop.session, sales: OpenSession { [session = shop.session] in session })
     // The outcomes of these checks have no answers, so only due dates are compared.
     try await shop.session.withConnection { connection in
       try connection.execute(
@@ -178,7 +204,7 @@ import Testing
         FROM night_audit.receipt_checks c WHERE NOT EXISTS (
           SELECT FROM night_audit.answers a WHERE a.subject_kind = c.subject_kind AND a.subject_id = c.subject_id)
         """)
-      return try QueueRebuild.run(isRepairing: isRepairing, on: connection)
+      return try QueueRebuild.run(isRepairing: isRepairing, shopDates: dates, on: connection)
     }
   }
 }

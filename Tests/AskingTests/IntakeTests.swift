@@ -358,6 +358,19 @@ import Testing
     }
   }
 
+  /// A receipt that was sent again is asked about as long as a new one.
+  @Test func aLaterDateOfAReceiptIsTaken() async throws {
+    for id in ["r", "kept"] { try await shop.receipt(id, for: nil, age: .days(90)) }
+    try await shop.queue().enqueue()
+    try await shop.session.execute(
+      "UPDATE sales.receipts SET received_at = received_at + interval '89 days' WHERE receipt_id = 'r'")
+    try await shop.queue(asOf: Self.asOf + .hours(1)).enqueue()
+    let ages = try await shop.rows(
+      "subject_id, (extract(epoch FROM known_since - received_at) / 86400)::int",
+      from: "receipt_checks ORDER BY subject_id")
+    #expect(ages == ["kept 90", "r 1"])
+  }
+
   /// IDs are compared by their bytes, whatever the collation of the shop's columns.
   @Test func idsThatACollationEquatesStayDistinct() async throws {
     try await shop.session.executeScript(

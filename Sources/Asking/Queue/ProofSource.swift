@@ -178,6 +178,34 @@ package struct ProofSource: Sendable {
     return Set(try rows.map { Identifier(try $0.text(0)) }).intersection(ids)
   }
 
+  /// The dates of these receipts; the earliest one of several rows with one ID. Deleted receipts are missing.
+  func receiptDates(_ ids: [Identifier]) async throws -> [Identifier: Instant] {
+    try await dates(
+      """
+      SELECT r.receipt_id::text, r.received_at FROM \(schema).receipts r
+      WHERE \(Self.isAmong("$1", "r.receipt_id")) AND \(SalesRows.isValidReceipt)
+      """, ids)
+  }
+
+  /// The dates of these orders; the earliest one of several rows with one ID. Deleted orders are missing.
+  func orderDates(_ ids: [Identifier]) async throws -> [Identifier: Instant] {
+    try await dates(
+      """
+      SELECT o.order_id::text, o.created_at FROM \(schema).orders o
+      WHERE \(Self.isAmong("$1", "o.order_id")) AND o.created_at \(Self.calendar)
+      """, ids)
+  }
+
+  private func dates(_ sql: String, _ ids: [Identifier]) async throws -> [Identifier: Instant] {
+    if ids.isEmpty { return [:] }
+    var dates: [Identifier: Instant] = [:]
+    for row in try await session.execute(sql, [.textArray(ids.map(\.text))]) where try row.isText(0) {
+      let (id, date) = (Identifier(try row.text(0)), try row.instant(1))
+      dates[id] = min(date, dates[id] ?? date)
+    }
+    return dates
+  }
+
   /// Payloads by receipt ID. Receipts that were deleted or changed since `fingerprints` were read are missing.
   func payloads(_ fingerprints: [Identifier: String]) async throws -> [Identifier: String] {
     if fingerprints.isEmpty { return [:] }

@@ -118,12 +118,35 @@ struct QueueIntake: Sendable {
         try await session.transaction { connection in
           let taken = try table.insert(rows, on: connection)
           if taken > 0 { try needs.reconsider(rows.compactMap(\.orderId), on: connection) }
+          try takeLaterDates(of: rows, on: connection)
           return taken
         }
       }
       let ids = rows.filter { $0.history.dated >= comparedFrom }.map(\.subject.id)
       let renewed = try await renewReplacedReceipts(ids)
       return taken + renewed
+    }
+  }
+
+  /// Gives known receipts the date of the shop's row if it is later. Otherwise Apple would not be asked as long about a
+  /// receipt that was sent again. Of several rows with one ID the earliest counts.
+  private func takeLaterDates(of rows: [CheckRow], on connection: borrowing BlockingConnection) throws {
+    let dates = Dictionary(rows.map { ($0.subject.id, $0.history.dated) }, uniquingKeysWith: min)
+    let isOne = "c.subject_kind = 'receipt' AND c.subject_id = ANY ($1)"
+    let known = try connection.execute(
+      "SELECT c.subject_id, c.received_at FROM night_audit.receipt_checks c WHERE \(isOne)",
+      [.textArray(dates.keys.map(\.text))])
+    let later = try known.reduce(into: [Identifier: Instant]()) { later, row in
+      let id = Identifier(try row.text(0))
+      if let date = dates[id], Instant(microseconds: try row.timestamp(1)) < date { later[id] = date }
+    }
+    if later.isEmpty { return }
+    try table.change(
+      where: isOne, [.textArray(later.keys.map(\.text))], isWithinTransaction: true, on: connection
+    ) { row in
+      guard let date = later[row.subject.id], row.history.dated < date else { return false }
+      row.history.dated = date
+      return true
     }
   }
 

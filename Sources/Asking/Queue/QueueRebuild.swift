@@ -1,6 +1,7 @@
 import AuditStore
 import Postgres
 import Reconciliation
+import SalesStore
 import Settings
 import Streams
 
@@ -20,8 +21,13 @@ package enum QueueRebuild {
     package var agrees: Bool { missingProofs + differentOutcomes + differentDueness + differentBrought == 0 }
   }
 
+  private static let page = 5_000
+
   /// Compares, and corrects if asked to. Due dates follow the policy of the newest run.
-  package static func run(isRepairing: Bool, on connection: borrowing BlockingConnection) throws -> Outcome {
+  /// - Parameter shopDates: the dates that `shopDates(ofEarlierChecks:store:sales:)` found.
+  package static func run(
+    isRepairing: Bool, shopDates: [CheckSubject: Instant], on connection: borrowing BlockingConnection
+  ) throws -> Outcome {
     var outcome = Outcome()
     // No due dates exist before the first run.
     guard let table = try CheckTable.ofNewestRun(on: connection) else { return outcome }
@@ -35,8 +41,11 @@ package enum QueueRebuild {
     let doubtful = try proofsWithWrongCount(connection)
     let answers = try answersUnlikeStored(connection)
     let unfounded = try Set(unfoundedOutcomes(connection))
+    let newestTime = try connection.execute("SELECT \(InterNightState.newestTime)").single().instant(0)
     try table.change(where: "TRUE", on: connection) { row in
       outcome.proofs += 1
+      let stored = row.history
+      row.history.correctDates(shop: shopDates[row.subject], newest: newestTime)
       let answer = answers[row.subject]
       let isUnfounded = unfounded.contains(row.subject)
       if isUnfounded {
@@ -50,10 +59,9 @@ package enum QueueRebuild {
         row.storedRefusal = Refusal(answer.outcome, reason: answer.reason).map { .decided($0) }
       }
       if let accusedSince = accusations[row.subject] { row.history.accusedSince = accusedSince }
-      let isMisplaced = misplaced.contains(row.subject)
-      if isMisplaced { row.history.isWanted.toggle() }
+      if misplaced.contains(row.subject) { row.history.isWanted.toggle() }
       let isDifferent =
-        isUnfounded || answer != nil || accusations[row.subject] != nil || isMisplaced
+        isUnfounded || answer != nil || row.history != stored
         || row.due != Dueness(of: row.history, policy: table.policy)
       if added.contains(row.subject) { return isDifferent }
       let isDoubtful = doubtful.contains(row.subject)
@@ -65,6 +73,43 @@ package enum QueueRebuild {
     if isRepairing, !doubtful.isEmpty { try count(doubtful.sorted { $0.id < $1.id }, on: connection) }
     return outcome
   }
+
+  /// The shop's dates of checks with an earlier date: Apple would be asked about them for a shorter time, or never. A
+  /// later date only prolongs the asking, and a look-up keeps that of an order that waits no more.
+  package static func shopDates(
+    ofEarlierChecks settings: Settings, store: PostgresSession, sales: OpenSession
+  ) async throws -> [CheckSubject: Instant] {
+    let source = ProofSource(session: sales, sales: try SalesRows(schema: settings.salesSchema))
+    var dates: [CheckSubject: Instant] = [:]
+    for (kind, checks) in [(CheckSubject.Kind.receipt, datedReceipts), (.lookup, datedLookups)] {
+      var last = ""
+      while true {
+        let rows = try await store.execute(checks, [.text(last)])
+        let ids = try rows.map { Identifier(try $0.text(0)) }
+        guard let newest = ids.last else { break }
+        last = newest.text
+        let found = try await kind == .receipt ? source.receiptDates(ids) : source.orderDates(ids)
+        for (id, row) in zip(ids, rows) {
+          guard let date = found[id], try row.instant(2) < date else { continue }
+          let subject = CheckSubject(kind: kind, id: Identifier(try row.text(1)))
+          dates[subject] = max(date, dates[subject] ?? date)
+        }
+      }
+    }
+    return dates
+  }
+
+  private static let datedReceipts = """
+    SELECT c.subject_id, c.subject_id, c.received_at FROM night_audit.receipt_checks c
+    WHERE c.subject_kind = 'receipt' AND c.subject_id > $1 ORDER BY c.subject_id LIMIT \(page)
+    """
+
+  /// SQL: orders that wait for a look-up, with the look-up and its date.
+  private static let datedLookups = """
+    SELECT l.order_id, l.subject_id, c.received_at FROM night_audit.lookups l
+    JOIN night_audit.receipt_checks c ON c.subject_kind = 'lookup' AND c.subject_id = l.subject_id
+    WHERE l.order_id > $1 ORDER BY l.order_id LIMIT \(page)
+    """
 
   /// Proofs with an answer and without a row, because no run removes a row. The date is that of the first answer. The
   /// order is one that waits for the look-up; the next reading of the shop's receipts restores theirs.
@@ -93,8 +138,8 @@ package enum QueueRebuild {
     on connection: borrowing BlockingConnection
   ) throws {
     if missing.isEmpty { return }
-    for start in stride(from: 0, to: missing.count, by: 5_000) {
-      let rows = missing[start..<min(start + 5_000, missing.count)].map { proof -> CheckRow in
+    for start in stride(from: 0, to: missing.count, by: page) {
+      let rows = missing[start..<min(start + page, missing.count)].map { proof -> CheckRow in
         var row = CheckRow(
           subject: proof.subject, history: CheckHistory(dated: proof.since, knownSince: proof.since))
         row.orderId = proof.orderId
@@ -203,5 +248,15 @@ package enum QueueRebuild {
         WHERE l.subject_kind = c.subject_kind AND l.subject_id = c.subject_id)
       WHERE \(CheckQueue.isListed("$1", "$2"))
       """, subjects.parameters)
+  }
+}
+
+extension CheckHistory {
+  /// Takes the shop's date, and replaces times that no run can have written and that would put off the next question.
+  /// A run writes the time of the next night at the latest.
+  fileprivate mutating func correctDates(shop date: Instant?, newest: Instant) {
+    if let date { dated = max(dated, date) }
+    knownSince = min(knownSince, newest)
+    if let since = criticalSince, since > newest + .days(1) { criticalSince = newest }
   }
 }
