@@ -95,13 +95,7 @@ package enum ForgottenRun {
         WHERE b.run_id <> r.run_id AND b.as_of < r.as_of) before ON true
       WHERE r.run_id = $1::uuid AND f.last_seen = r.as_of
       """, run)
-    // Recorded in the history too, so that a removed finding can be explained.
-    try connection.execute(
-      """
-      INSERT INTO night_audit.finding_events (finding_id, as_of, run_id, event)
-      SELECT e.finding_id, e.as_of, e.run_id, 'forgotten' FROM night_audit.finding_events e
-      WHERE e.run_id = $1::uuid AND e.event IN ('opened', 'closed', 'reopened', 'kept_open')
-      """, run)
+    try recordEvents(ofRuns: "r.run_id = $1::uuid", run, on: connection)
     for table in tables {
       try connection.execute("DELETE FROM night_audit.\(table) WHERE run_id = $1::uuid", run)
     }
@@ -134,6 +128,22 @@ package enum ForgottenRun {
     return Summary(
       reopened: reopened.count, removed: removed.count, closedAgain: closedAgain.count, directory: directory,
       uncovered: uncovered)
+  }
+
+  /// Records in the history of findings that these runs `r` are forgotten. This explains a removed finding, and its
+  /// decisions do not count for the finding of a later night.
+  static func recordEvents(
+    ofRuns condition: String, _ parameters: [PostgresValue] = [], on connection: borrowing BlockingConnection
+  ) throws(PostgresError) {
+    try connection.execute(
+      """
+      INSERT INTO night_audit.finding_events (finding_id, as_of, run_id, event)
+      SELECT DISTINCT e.finding_id, e.as_of, e.run_id, 'forgotten'
+      FROM night_audit.finding_events e JOIN night_audit.runs r ON r.run_id = e.run_id AND r.as_of = e.as_of
+      WHERE \(condition) AND e.event IN ('opened', 'closed', 'reopened', 'kept_open') AND NOT EXISTS (
+        SELECT FROM night_audit.finding_events f
+        WHERE f.run_id = e.run_id AND f.finding_id = e.finding_id AND f.event = 'forgotten')
+      """, parameters)
   }
 
   /// Columns that runs fill with their own times. Dates of Apple or the shop stay.

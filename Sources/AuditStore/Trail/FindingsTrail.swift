@@ -140,6 +140,7 @@ package enum FindingsTrail {
     by entries: [TrailEntry.Content], on connection: borrowing BlockingConnection
   ) throws(PostgresError) {
     try Trail.lockDecisions(on: connection)
+    try ForgottenRun.recordEvents(ofRuns: "r.publication = 'forgotten'", on: connection)
     try connection.executeScript(
       """
       CREATE TEMPORARY TABLE finding_states (finding_id text COLLATE "C" PRIMARY KEY, owner text, remark text, due date,
