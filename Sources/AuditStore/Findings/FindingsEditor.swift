@@ -150,7 +150,7 @@ package struct FindingsEditor: Sendable {
     }
   }
 
-  /// Records decisions about all of the findings. If an ID is unknown, or an acceptance would end in the past, throws
+  /// Records decisions about all of the findings. If an ID is unknown, or a limit of an acceptance is impossible, throws
   /// `FindingsError` and changes none.
   package func change(
     _ choice: Choice, to decisions: [FindingDecision], by actor: String, isDryRun: Bool = false
@@ -166,6 +166,7 @@ package struct FindingsEditor: Sendable {
           "SELECT f.finding_id FROM night_audit.findings f WHERE \(condition) ORDER BY f.finding_id", parameters
         ).texts()
       }
+      for decision in decisions { try FindingsEditor.requireComparable(decision, of: ids, connection) }
       let changes = ids.flatMap { id in decisions.map { FindingChange(findingId: id, decision: $0) } }
       let changeId = UUID().uuidString.lowercased()
       let changed = Set(
@@ -185,6 +186,28 @@ package struct FindingsEditor: Sendable {
     else { return }
     let newestDay = Period.dayText(of: newest, in: settings.timeZone)
     if day < newestDay { throw FindingsError.pastAcceptance(day, newest: newestDay) }
+  }
+
+  /// Throws `FindingsError` for an amount that cannot limit the acceptance: the finding has no money at stake, or its
+  /// currency has fewer decimals.
+  private static func requireComparable(
+    _ decision: FindingDecision, of ids: [String], _ connection: borrowing BlockingConnection
+  ) throws {
+    guard decision.column == .acceptance, let limit = decision.value.flatMap({ Acceptance(text: $0) }),
+      let amount = limit.amount
+    else { return }
+    let rows = try connection.execute(
+      """
+      SELECT f.finding_id, f.at_stake IS NOT NULL OR f.at_stake_unknown, f.currency FROM night_audit.findings f
+      WHERE f.finding_id = ANY ($1) ORDER BY f.finding_id
+      """, [.textArray(ids)])
+    for row in rows {
+      let id = try row.text(0)
+      guard try row.bool(1) else { throw FindingsError.nothingAtStake(id, amount: amount) }
+      if let currency = try row.optionalText(2).flatMap({ Currency(code: $0) }), !limit.isExpressible(in: currency) {
+        throw FindingsError.tooManyDecimals(id, amount: amount, currency)
+      }
+    }
   }
 
   /// Runs one transaction. A writing one first waits for nights and other writers.
@@ -232,11 +255,14 @@ package enum FindingsError: RunEndingError, Equatable, CustomStringConvertible {
   case noChange(String?)
   /// The last day of an acceptance is before that of the newest audit.
   case pastAcceptance(String, newest: String)
+  /// An acceptance up to an amount of a finding without money at stake, which would never end.
+  case nothingAtStake(String, amount: String)
+  case tooManyDecimals(String, amount: String, Currency)
 
   package var exitStatus: ExitStatus {
     switch self {
     case .unknown, .noChange: .nothingThere
-    case .ambiguous, .pastAcceptance: .usage
+    case .ambiguous, .pastAcceptance, .nothingAtStake, .tooManyDecimals: .usage
     }
   }
 
@@ -255,6 +281,13 @@ package enum FindingsError: RunEndingError, Equatable, CustomStringConvertible {
     case .pastAcceptance(let day, let newest):
       "--until \(day) is before \(newest), the day of the newest audit; nothing was changed. "
         + "Give \(newest) or a later day"
+    case .nothingAtStake(let id, let amount):
+      "finding \(id) has no money at stake, so --amount \(amount) would never end its acceptance; nothing was changed. "
+        + "Give --until instead, or leave this finding out"
+    case .tooManyDecimals(let id, let amount, let currency):
+      "--amount \(amount) has more decimals than \(currency) has, the currency of finding \(id); nothing was changed. "
+        + (currency.digits == 0 ? "Give a whole amount" : "Give at most \(currency.digits) decimals")
+        + ", or select one currency with --currency"
     }
   }
 }

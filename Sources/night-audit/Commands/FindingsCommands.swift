@@ -63,12 +63,15 @@ struct FindingsFilterOptions: ParsableArguments {
   @Option(help: ArgumentHelp("Findings in this currency.", valueName: "code"), transform: OptionValue.currency)
   var currency: Currency?
 
+  // Unconditional, because "Missing value" would not explain a negative amount.
   @Option(
-    help: ArgumentHelp("Of this amount or more; with --currency.", valueName: "amount"), transform: OptionValue.amount)
+    parsing: .unconditional, help: ArgumentHelp("Of this amount or more; with --currency.", valueName: "amount"),
+    transform: OptionValue.amount)
   var minAmount: String?
 
   @Option(
-    help: ArgumentHelp("Of this amount or less; with --currency.", valueName: "amount"), transform: OptionValue.amount)
+    parsing: .unconditional, help: ArgumentHelp("Of this amount or less; with --currency.", valueName: "amount"),
+    transform: OptionValue.amount)
   var maxAmount: String?
 
   @Option(
@@ -135,6 +138,7 @@ struct ListFindings: SettingsCommand {
   var asOf: Instant?
 
   @Option(
+    parsing: .unconditional,
     help: ArgumentHelp("Findings of exactly this amount, in major units such as 4.99.", valueName: "amount"),
     transform: OptionValue.amount)
   var amount: String?
@@ -275,6 +279,7 @@ struct AcceptFindings: DecisionCommand {
   var until: String?
 
   @Option(
+    parsing: .unconditional,
     help: ArgumentHelp("The largest amount at stake, in the finding's currency.", valueName: "amount"),
     transform: OptionValue.amount)
   var amount: String?

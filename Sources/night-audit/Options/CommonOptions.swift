@@ -231,7 +231,7 @@ enum OptionValue {
 
   @Sendable static func amount(_ text: String) throws -> String {
     if FindingsFilter.isAmount(text) { return text }
-    throw ValidationError("not an amount; write major units with a point, such as 4.99.")
+    throw ValidationError("not an amount of 0 or more; write major units with a point, such as 4.99.")
   }
 
   @Sendable static func currency(_ text: String) throws -> Currency {

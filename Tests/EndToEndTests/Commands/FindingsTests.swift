@@ -291,14 +291,14 @@ import Testing
 
   @Test(arguments: [
     (["findings", "accept", "abcd"], 64, "--until"),
-    (["findings", "accept", "abcd", "--amount", "-1"], 64, "--amount"),
+    (["findings", "accept", "abcd", "--amount", "-1"], 64, "not an amount of 0 or more"),
     (["findings", "acknowledge", "ffffffff", "eeee"], 1, "ffffffff, eeee"),
     (["findings", "list", "ffffffff"], 1, "ffffffff"),
     (["findings", "acknowledge"], 64, "--all"), (["findings", "close", "abcd", "--all"], 64, "Give either IDs"),
     (["findings", "assign", "abcd"], 64, "--to"), (["findings", "list", "--kind", "bogus"], 64, "bogus"),
     (["findings", "list", "--min-age", "old"], 64, "--min-age"),
     (["findings", "list", "--min-amount", "5"], 64, "--currency"),
-    (["findings", "list", "--amount", "-5"], 64, "--amount"),
+    (["findings", "list", "--amount", "-5"], 64, "not an amount of 0 or more"),
     (["findings", "remark", "--all", "--yes", "--text", "\u{1B}[2J"], 64, "control character"),
     (["findings", "import", "/nonexistent.xlsx"], 64, "does not exist"),
     (["findings", "import", "/etc/hostname"], 64, "not an .xlsx"),

@@ -206,6 +206,32 @@ import Testing
     }
   }
 
+  @Test func anAmountThatCannotLimitAnAcceptanceIsRefused() async throws {
+    try await withFindings { session, editor in
+      try await session.execute(
+        """
+        UPDATE night_audit.findings SET at_stake_unknown = subject = 'o2',
+          at_stake = CASE WHEN subject NOT IN ('o1', 'o2') THEN amount END
+        """)
+      func accept(_ number: Int, _ amount: String) async throws -> [String] {
+        let limit = Acceptance(until: "2026-12-31", amount: amount)
+        return try await editor.change(
+          .ids([id(number)]), to: [.status(.accepted), .acceptance(limit)], by: "anna"
+        ).changed
+      }
+      let money = await #expect(throws: FindingsError.self) { try await accept(1, "5.00") }
+      #expect(money == .nothingAtStake(id(1), amount: "5.00") && money?.exitStatus == .usage)
+      for (number, amount, code) in [(5, "120.5", "JPY"), (3, "1.234", "USD")] {
+        let currency = try #require(Currency(code: code))
+        let decimals = await #expect(throws: FindingsError.self) { try await accept(number, amount) }
+        #expect(decimals == .tooManyDecimals(id(number), amount: amount, currency))
+      }
+      for (number, amount) in [(5, "120.00"), (3, "1.230"), (2, "7")] {
+        #expect(try await accept(number, amount) == [id(number)])
+      }
+    }
+  }
+
   @Test func undoDoesNotRestoreTheStateBeforeAReopening() async throws {
     try await withFindings { session, editor in
       _ = try await editor.change(.ids([id(1), id(2)]), to: [.owner("bob")], by: "anna")

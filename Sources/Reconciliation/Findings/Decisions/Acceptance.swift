@@ -37,6 +37,12 @@ public struct Acceptance: Hashable, Sendable {
       > limit * Acceptance.power(Int(atStake.currency.digits))
   }
 
+  /// False if the amount has more decimals than the currency. Zeros at its end do not count.
+  public func isExpressible(in currency: Currency) -> Bool {
+    let fraction = amount?.split(separator: ".", omittingEmptySubsequences: false).dropFirst().first ?? ""
+    return fraction.reversed().drop { $0 == "0" }.count <= Int(currency.digits)
+  }
+
   private static func power(_ digits: Int) -> Int128 { (0..<digits).reduce(1) { power, _ in power * 10 } }
 
   public static let longestAmount = 18
