@@ -37,7 +37,7 @@ extension SettingKey {
 
 extension SettingsLoader {
   func apps() throws -> [Settings.App] {
-    let sections = sections("app", in: fileValues.keys)
+    let sections = sections("app", in: fileValues.keys + emptyKeys)
     let listed = list("appstore.apps")
     if listed == nil, sections.count > 1 {
       throw ConfigurationError(
@@ -73,6 +73,11 @@ extension SettingsLoader {
         hasFile ? "" : "; there is no configuration file, neither \(Self.searchedFiles.joined(separator: " nor "))"
       throw ConfigurationError(
         key: prefix + "bundleId", problem: "is required: the bundle id of the app, such as com.example.game\(remark)")
+    }
+    if bundleId.contains(where: \.isWhitespace) {
+      throw ConfigurationError(
+        key: prefix + "bundleId",
+        problem: "has a blank in it; write the bundle id as in App Store Connect, such as com.example.game")
     }
     var app = Settings.App(name: name, bundleId: bundleId)
     if let text = text(prefix + "appAppleId") {

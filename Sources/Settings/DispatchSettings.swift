@@ -26,7 +26,7 @@ extension SettingsLoader {
       throw ConfigurationError(
         key: "report.deliver", problem: "\(name) is not a name; use letters, digits, - and _, a letter first")
     }
-    if let stray = sections("deliver", in: fileValues.keys).first(where: { !names.contains($0) }) {
+    if let stray = sections("deliver", in: fileValues.keys + emptyKeys).first(where: { !names.contains($0) }) {
       throw ConfigurationError(key: "deliver.\(stray)", problem: "is configured but not listed in report.deliver")
     }
     return try names.map { try DispatchSection(name: $0, loader: self).target() }

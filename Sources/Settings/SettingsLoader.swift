@@ -10,7 +10,7 @@ package struct SettingsLoader {
 
   private let reader: ConfigReader
   let fileValues: [String: ConfigurationFile.Value]
-  private let emptyKeys: [String]
+  let emptyKeys: [String]
   private let fileName: String
   let hasFile: Bool
   private let environment: [String: String]

@@ -74,7 +74,10 @@ struct SalesContractTests {
       " AS created_at; for <zone> write the zone that the column's times are in, such as Europe/Berlin or UTC: "
       + "ask the team that writes them"
       + (type == "text" ? "; if each text ends with Z or an offset, write created_at::timestamptz" : "")
-    #expect(defect.hasSuffix(cast.contains("<zone>") ? cast + zone : cast))
+    let milliseconds =
+      ["bigint", "numeric", "float8"].contains(type) && cast.hasPrefix("to_timestamp")
+      ? "; if the numbers are milliseconds since 1970, write to_timestamp(created_at / 1000.0)" : ""
+    #expect(defect.hasSuffix(cast.contains("<zone>") ? cast + zone : cast + milliseconds))
   }
 
   @Test("every cast that a defect names is one that the server has")

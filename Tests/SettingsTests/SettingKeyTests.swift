@@ -86,6 +86,7 @@ import Testing
     ("audit: {amountTolerance: 1.+5}", "audit.amountTolerance"),
     ("audit: {amountTolerance: '-0.5'}", "audit.amountTolerance"),
     ("appstore: {concurrency: '+3'}", "appstore.concurrency"), ("app.game.appAppleId: '-7'", "app.game.appAppleId"),
+    ("appstore: {apps: [game, a]}\napp.a.bundleId: ' '", "app.a.bundleId"),
     ("report: {formats: [pdf]}", "report.formats"), ("report: {timeZone: Nowhere}", "report.timeZone"),
     ("appstore: {concurrency: 0}", "appstore.concurrency"), ("appstore: {pinRoots: perhaps}", "appstore.pinRoots"),
     ("appstore: {timeout: 0s}", "appstore.timeout"),

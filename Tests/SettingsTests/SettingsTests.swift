@@ -122,6 +122,8 @@ import Testing
   @Test(arguments: [
     ("audit2: {}", "audit2"), ("audit2:", "audit2"), ("audit: {lookbak: }", "audit.lookbak"),
     ("app: {game: {colour: {}}}", "app.game.colour"), ("findings.owner: {}", "findings.owner"),
+    ("app.extra: {}\nappstore.apps: [game]", "app.extra"), ("app.extra:", "appstore.apps"),
+    ("deliver: {mail: {}}", "deliver.mail"),
   ])
   func anUnknownKeyWithoutAValueIsRefused(_ yaml: String, _ key: String) {
     let file = yaml.hasPrefix("app:") ? yaml : app + yaml

@@ -47,6 +47,9 @@ package enum SalesContract {
 
     /// The decision that `cast` leaves to the shop, as the end of a sentence; empty: none.
     func choice(_ column: String, from typeName: String?) -> String {
+      if self == .timestamptz, let typeName, ["int8", "numeric", "float4", "float8"].contains(typeName) {
+        return "; if the numbers are milliseconds since 1970, write to_timestamp(\(column) / 1000.0)"
+      }
       guard cast(column, from: typeName)?.contains("<zone>") == true else { return "" }
       // A wrong guess would move the end of every day.
       let zone =

@@ -47,7 +47,7 @@ import TestSupport
     ("\(app)\nreport: {timeZone: Mars/Olympus}", "report.timeZone"),
     ("\(app)\nrecheck: {staleAfter: soon}", "recheck.staleAfter"),
     ("\(app)\naudit: {lookbak: 1d}", "audit.lookback"),
-    ("app: {game: {}}", "app.app.bundleId"), ("app: [", "config.yaml"), ("- a\n- b", "config.yaml"),
+    ("app: {game: {}}", "app.game.bundleId"), ("app: [", "config.yaml"), ("- a\n- b", "config.yaml"),
     ("app: {game: {bundleId: com.example.game, sharedSecretFile: /nonexistent/secret}}", "sharedSecretFile"),
     (
       "\(app)\nappstore: {channel: verifyReceipt, verifyReceiptUrl: 'http://example.com/x'}",
