@@ -237,6 +237,8 @@ struct ExplanationReader {
     for row in rows {
       guard let stored = try StoredFinding(row) else { continue }
       let (reported, finding) = (stored.reported, stored.reported.finding)
+      // A bad copy of a receipt or delivery of this order may be a row of another order, whose finding it is.
+      if stored.closedAt == nil, let orderId = finding.orderId, orderId != group.row.orderId { continue }
       known[reported.findingId] = Explanation.Finding(
         findingId: reported.findingId, kind: finding.kind, severity: finding.severity, subject: finding.subject.id,
         stands: false, reason: finding.reason.text, suggestedAction: finding.suggestedAction,
@@ -256,8 +258,10 @@ struct ExplanationReader {
           asOf: Instant(microseconds: try row.timestamp("as_of")), event: try row.text("event"),
           actor: try row.optionalText("actor"), detail: try row.optionalText("detail")))
     }
-    let stands = Set(current.map(\.findingId))
-    return current.map { Explanation.Finding($0, known[$0.findingId]?.history) }
+    // Several bad rows with one ID are one finding, as in the report.
+    var stands: Set<String> = []
+    let distinct = current.filter { stands.insert($0.findingId).inserted }
+    return distinct.map { Explanation.Finding($0, known[$0.findingId]?.history) }
       + known.values.filter { !stands.contains($0.findingId) }.sorted { $0.findingId < $1.findingId }
   }
 }

@@ -228,15 +228,18 @@ extension AuditPass {
   }
 
   private func report(repeated row: OrderRow) throws {
-    let bad: BadOrder
+    let repeated = "order_id is not unique"
+    var bad: BadOrder
     switch row {
-    case .bad(let found): bad = found
+    case .bad(let found):
+      bad = found
+      bad.defect += "; \(repeated)"
     case .valid(let order):
       bad = BadOrder(
         orderId: order.orderId, userId: order.userId, bundleId: order.bundleId, productId: order.productId,
         quantity: Int64(order.quantity), amountText: order.amount.decimalText, currencyText: order.amount.currency.code,
         statusText: order.status.rawValue, transactionId: order.transactionId, createdAt: order.createdAt,
-        defect: "order_id is not unique")
+        defect: repeated)
     }
     if plan.judges(bad.createdAt), plan.lists(row) {
       try collector.add(Judgement(reporting: bad), subjects: [], plan: plan)

@@ -23,7 +23,9 @@ struct ReceiptRow {
   /// Sorts rows with the same ID, independent of the server. The first row counts, and its payload is judged.
   static func ordered(_ rows: [ReceiptRow]) -> [ReceiptRow] {
     var ordered = rows.sorted { Receipt.counts($0.receipt, before: $1.receipt) }
-    for place in ordered.indices.dropFirst() { ordered[place].receipt.defect = repeatedDefect }
+    for place in ordered.indices.dropFirst() {
+      ordered[place].receipt.defect = ordered[place].receipt.defect.map { "\($0); \(repeatedDefect)" } ?? repeatedDefect
+    }
     return ordered
   }
 }
@@ -36,5 +38,5 @@ extension ReceiptRow {
 
 extension Receipt {
   /// True for a further row of its ID. Only the row that counts has the check, with its answers and transactions.
-  var isRepeated: Bool { defect == ReceiptRow.repeatedDefect }
+  var isRepeated: Bool { defect?.hasSuffix(ReceiptRow.repeatedDefect) ?? false }
 }

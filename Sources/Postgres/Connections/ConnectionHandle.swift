@@ -117,7 +117,11 @@ final class ConnectionHandle {
       giveUp()
       let seconds = Self.slice * waitLimit / .seconds(1)
       throw PostgresError(
-        .connectionLost, "the server has not answered for \(Int(seconds.rounded(.up))) s", statement: sql)
+        .connectionLost,
+        """
+        the server has not answered for \(Int(seconds.rounded(.up))) s; if another session holds a lock, pg_blocking_pids() \
+        of this session's pid in pg_stat_activity names it
+        """, statement: sql)
     }
   }
 

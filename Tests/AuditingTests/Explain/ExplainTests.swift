@@ -145,6 +145,25 @@ import Testing
     #expect(explanation.events.count { $0.event.hasPrefix("asked about") } == 1)
   }
 
+  @Test func badRowsOfOneReceiptAreOneFindingAndKeepTheirDefects() async throws {
+    var rows = ShopRows()
+    rows.transaction("T1")
+    rows.order("order", by: "ann", containing: ["T1"])
+    let settings = try await rows.loaded()
+    try await execute(
+      settings.databaseURL,
+      """
+      ALTER TABLE sales.receipts DROP CONSTRAINT receipts_pkey;
+      INSERT INTO sales.receipts SELECT receipt_id, order_id, user_id, payload, environment, copy.status, checked_at,
+        received_at FROM sales.receipts CROSS JOIN (VALUES ('verified'), ('lost')) copy (status)
+      """)
+    let explanation = try await Explain(settings: settings).order("order", asOf: CrowdedShop.asOf)
+    #expect(explanation.findings.count { $0.kind == .badRow } == 1, "\(explanation.findings)")
+    let defects = explanation.proofs.compactMap(\.defect).sorted()
+    #expect(defects.count == 2 && defects.first == "receipt_id is not unique", "\(defects)")
+    #expect(defects.last?.contains("status") == true && defects.last?.hasSuffix("; receipt_id is not unique") == true)
+  }
+
   @Test func pastFindingsKeepTheirSeverityInExplain() async throws {
     let settings = try await CrowdedShop(seed: 9).load(reports: "/nonexistent")
     let explain = Explain(settings: settings)
