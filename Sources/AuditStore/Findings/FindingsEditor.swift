@@ -150,7 +150,7 @@ package struct FindingsEditor: Sendable {
     }
   }
 
-  /// Records decisions about all of the findings. If an ID is unknown, or a limit of an acceptance is impossible, throws
+  /// Records decisions about all of the findings. If an ID is unknown, or an acceptance cannot have its limit, throws
   /// `FindingsError` and changes none.
   package func change(
     _ choice: Choice, to decisions: [FindingDecision], by actor: String, isDryRun: Bool = false

@@ -10,7 +10,8 @@ struct RebuildCommand: SettingsCommand {
     discussion: """
       Derived tables hold one row per transaction, the proofs that contain it, and the date when Apple is asked about each \
       proof next. All of them follow from the evidence and the dates of the shop's rows. Findings follow from their \
-      events. A difference ends with 70; --write mends it. If a part is left that only a night or a re-check restores, --write says so and ends with 70.
+      events. A difference ends with 70; --write mends it. If a part is left that only a night or a re-check restores, \
+      --write says so and ends with 70.
 
       Examples:
         night-audit rebuild
