@@ -9,6 +9,16 @@ import Synchronization
 extension RecheckStage {
   func ask(_ next: CheckInProgress, deadline: ContinuousClock.Instant) async -> AskingLoop.Ending {
     guard let channel = preparation.channel(for: next) else { return .done }
+    let ending = await ask(next, through: channel, deadline: deadline)
+    // A check that waits before its first question is read again.
+    if case .waits(let check, _) = ending, check.isBegun { return ending }
+    shared.remove(next.questions, of: channel.app.name)
+    return ending
+  }
+
+  private func ask(
+    _ next: CheckInProgress, through channel: any AppleChannel, deadline: ContinuousClock.Instant
+  ) async -> AskingLoop.Ending {
     var check = next
     let isOne = check.questions.count == 1
     // Each of several answers is stored as it comes, so that a killed run asks only for the rest.
@@ -19,7 +29,14 @@ extension RecheckStage {
         check.answers.append(known)
         continue
       }
-      switch await put(question, of: &check, to: channel, deadline: deadline) {
+      let step: Step
+      if let answer = await shared.answer(to: question, of: channel.app.name) {
+        step = .answer(answer)
+      } else {
+        step = await put(question, of: &check, to: channel, deadline: deadline)
+        shared.finish(question, of: channel.app.name, with: step.answer)
+      }
+      switch step {
       case .answer(let answer):
         check.attempts = nil
         check.answers.append(answer)
@@ -56,6 +73,13 @@ extension RecheckStage {
     case answer(ChannelAnswer)
     case waits(AskingGate.Lane)
     case over
+
+    var answer: ChannelAnswer? {
+      switch self {
+      case .answer(let answer): answer
+      case .waits, .over: nil
+      }
+    }
   }
 
   private func put(

@@ -17,6 +17,7 @@ package struct RecheckStage: Sendable {
   let isOffline: Bool
   let gate: AskingGate
   let sink = AnswerSink()
+  let shared = SharedQuestions()
   let state = SharedState()
   private let writer: AnswerWriter
   let preparation: Preparation
@@ -262,7 +263,9 @@ package struct RecheckStage: Sendable {
     } else if !isAsking {
       await storePreliminaryResult(of: &check)
     }
-    return isAsking && !check.questions.isEmpty
+    guard isAsking, !check.questions.isEmpty else { return false }
+    shared.add(check.questions, of: channel.app.name)
+    return true
   }
 
   /// Judges unread receipts offline when Apple may no longer be asked.

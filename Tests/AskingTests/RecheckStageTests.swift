@@ -46,6 +46,23 @@ import Testing
     #expect(evidence == ["1 offline", "1 serverApi", "2 offline", "2 serverApi"])
   }
 
+  /// Without an answer, each receipt has its own attempt.
+  @Test(arguments: [ChannelAnswer.found("1"), .silent]) func aPurchaseOfSeveralReceiptsIsAskedAboutOnce(
+    answer: ChannelAnswer
+  ) async throws {
+    for id in ["a", "b", "c"] {
+      try await shop.order(id, transaction: nil)
+      try await shop.receipt(id, for: id)
+    }
+    let script: AnswerScript = ["1": [answer], "2": [.found("2")]]
+    let summary = try await shop.recheck(script, judge: Self.device)
+    #expect(summary.outcomes == [answer.silence == nil ? .verified : .unanswered: 3])
+    #expect(script.asked.filter { $0 == "1" }.count == (answer.silence == nil ? 1 : 3))
+    #expect(script.asked.filter { $0 == "2" }.count == 1)
+    let containing = try await shop.rows("subject_id", from: "receipt_transactions GROUP BY subject_id ORDER BY 1")
+    #expect(containing == ["a", "b", "c"])
+  }
+
   /// A confirmed ID beside unconfirmed ones proves nothing, because anybody who knows it can write it into a receipt.
   @Test(arguments: [ChannelAnswer(.unknown), .silent]) func unsignedReceiptsContainAllConfirmedIDsOrNone(
     other: ChannelAnswer
