@@ -101,7 +101,7 @@ extension RecheckStage {
       let isWanted: @Sendable () -> Bool = {
         gate.stands(permit) && !channel.isRateLimited(on: lane.side) && reasonToEnd(deadline) == nil
       }
-      guard let answer = try? await channel.ask(question, while: isWanted) else {
+      guard let answer = try? await channel.ask(question, after: attempts.trouble, while: isWanted) else {
         gate.abandon(permit)
         // Apple has become silent before the question's turn, or may no longer be asked.
         continue

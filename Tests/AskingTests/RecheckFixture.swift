@@ -204,7 +204,8 @@ extension OfflineJudge {
   }
 }
 
-/// Apple's answers about transactions, and the questions that were asked.
+/// Apple's answers about transactions, and the questions that were asked. A retry for the missing part of an answer has
+/// the ID "the rest of" the transaction.
 final class AnswerScript: Sendable {
   private let state = Mutex<(answers: [String: [ChannelAnswer]], asked: [String])>(([:], []))
 
@@ -270,12 +271,12 @@ struct ScriptedChannel: AppleChannel {
   }
 
   func ask(
-    _ question: Question, while isWanted: @escaping @Sendable () -> Bool
+    _ question: Question, after failed: ChannelAnswer?, while isWanted: @escaping @Sendable () -> Bool
   ) async throws(CancellationError) -> ChannelAnswer {
     guard case .transaction(let id) = question.matter else { return ChannelAnswer(.review) }
     if let beforeTurn { await beforeTurn() }
     try await turns.admit(while: isWanted)
-    let answer = script.answer(id)
+    let answer = script.answer(failed?.received == nil ? id : "the rest of \(id)")
     if let beforeAnswer { await beforeAnswer(script.asked.count) }
     return answer
   }

@@ -193,6 +193,17 @@ import Testing
     #expect(refused.isFault && refused.furtherFacts.map(\.transactionId) == ["1"])
   }
 
+  @Test func aRetryKeepsTheAnswerAboutTheTransaction() throws {
+    var part = Self.found("1")
+    let silence = Silence(reason: .appleError, detail: "HTTP 503")
+    part.add(SubscriptionAnswer(outcome: .unanswered(silence), trail: ServerAPITrail()))
+    let received = try #require(part.received)
+    var answer = received.answer
+    answer.add(SubscriptionAnswer(outcome: try Self.statuses(of: ["1"]), trail: ServerAPITrail()))
+    #expect(received.side == .production && answer.silence == nil && answer.facts.count == 2)
+    #expect(answer.received == nil && Self.found("1").received == nil)
+  }
+
   /// Apple's answer has all subscriptions of a customer, but a proof of one contains and states no other.
   @Test func furtherFactsAreNotContainedInTheProof() {
     var answer = Self.found("1")

@@ -8,10 +8,11 @@ package protocol AppleChannel: Sendable {
   /// The questions for Apple, in order. Empty if Apple can add nothing to the receipt itself.
   func questions(about check: CheckInProgress) -> [Question]
 
-  /// Asks one question. Throws if the task is cancelled before an answer, or if `isWanted` returns false when the
-  /// question's turn comes. In that case no request was sent.
+  /// Asks one question, without the part that `failed` has answered. Throws if the task is cancelled before an answer,
+  /// or if `isWanted` returns false when the question's turn comes. In that case no request was sent.
+  /// - Parameter failed: the last failure of the question in this run.
   func ask(
-    _ question: Question, while isWanted: @escaping @Sendable () -> Bool
+    _ question: Question, after failed: ChannelAnswer?, while isWanted: @escaping @Sendable () -> Bool
   ) async throws(CancellationError) -> ChannelAnswer
 
   /// True while requests to a side pause because Apple has said when to come back.

@@ -28,9 +28,14 @@ package struct ServerAPIChannel: AppleChannel {
   }
 
   package func ask(
-    _ question: Question, while isWanted: @escaping @Sendable () -> Bool
+    _ question: Question, after failed: ChannelAnswer?, while isWanted: @escaping @Sendable () -> Bool
   ) async throws(CancellationError) -> ChannelAnswer {
     guard case .transaction(let id) = question.matter else { return ChannelAnswer(.review) }
+    if let received = failed?.received {
+      var answer = received.answer
+      answer.add(try await client.subscriptionStatuses(id, on: received.side))
+      return answer
+    }
     let found = try await client.transactionInfo(id, first: question.first, while: isWanted)
     var answer = ChannelAnswer(found)
     if case .found(let fact) = found.outcome, fact.hasLapsed(by: policy.asOf) {

@@ -26,7 +26,7 @@ package struct VerifyReceiptChannel: AppleChannel {
   }
 
   package func ask(
-    _ question: Question, while isWanted: @escaping @Sendable () -> Bool
+    _ question: Question, after failed: ChannelAnswer?, while isWanted: @escaping @Sendable () -> Bool
   ) async throws(CancellationError) -> ChannelAnswer {
     guard case .receipt(let payload) = question.matter else { return ChannelAnswer(.review) }
     return ChannelAnswer(

@@ -84,6 +84,17 @@ package struct ChannelAnswer: Hashable, Sendable {
     }
   }
 
+  /// The answer about the transaction, and the side that gave it, if that about its subscription is missing.
+  package var received: (answer: ChannelAnswer, side: AppleHost)? {
+    guard missing != nil, case .genuine(let environment, let bundleId, let facts) = meaning else { return nil }
+    var received = self
+    // The first fact is the transaction, and all others came with the incomplete part.
+    received.meaning = .genuine(environment: environment, bundleId: bundleId, facts: Array(facts.prefix(1)))
+    // The next request is counted alone.
+    (received.furtherFacts, received.missing, received.asked, received.warnings) = ([], nil, [], [])
+    return (received, Question.side(of: environment))
+  }
+
   /// The effect of the answer on the circuit breaker. A rate limit is no failure, because the rate gate handles it.
   /// Neither is 21002 about a receipt that is also refused here: its sender could otherwise stop all requests.
   func health(isRefusedHere: Bool, failure: CircuitBreaker.CallResult = .failure) -> CircuitBreaker.CallResult {

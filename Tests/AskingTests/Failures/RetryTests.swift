@@ -25,6 +25,16 @@ import Testing
     #expect(try await shop.states() == ["unanswered apple_error 1"])
   }
 
+  /// The subscription's status is a request of its own.
+  @Test func onlyTheMissingPartOfAnAnswerIsAskedForAgain() async throws {
+    try await shop.order("o", transaction: "1")
+    var part = ChannelAnswer.found("1")
+    part.missing = Silence(reason: .appleError, detail: "HTTP 503")
+    let script: AnswerScript = ["1": [part], "the rest of 1": [part, .found("1")]]
+    #expect(try await shop.recheck(script).outcomes == [.verified: 1])
+    #expect(script.asked == ["1", "the rest of 1", "the rest of 1"])
+  }
+
   /// A question that awaits its retry at the deadline is stored, because it would look as if it had never been asked.
   @Test func anAnswerAwaitingItsRetryIsStoredAtTheDeadline() async throws {
     try await shop.order("o", transaction: "1")
