@@ -71,7 +71,8 @@ package struct SweepCursor: Hashable, Sendable {
       return slices.isEmpty ? finishWindow(now: now) : .ask
     case .restartWindow:
       let query = type.query(start: start, end: slices[place].end, now: now)
-      guard query.start < query.end, slices[place].restart(from: query.start) else { return abandon(.outOfReach) }
+      guard query.start < query.end else { return abandon(.outOfReach) }
+      guard slices[place].restart(from: query.start) else { return abandon(.appleError) }
       noteGap(from: start, until: query.start)
       return .ask
     case .unanswered(let silence): return .retry(silence)
