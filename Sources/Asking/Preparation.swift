@@ -57,19 +57,21 @@ struct Preparation: Sendable {
     return taken
   }
 
+  /// Ends the questions about receipts that the shop has deleted, and about checks of no configured app.
   private func abandon(_ gone: [CheckRow]) async throws {
     if gone.isEmpty { return }
     let (table, asOf) = (queue.table, queue.asOf)
     let rows = gone.map { row in
       var row = row
       row.history.isWanted = false
-      row.missingSince = asOf
+      if row.subject.kind == .receipt { row.missingSince = asOf }
       return row
     }
     try await queue.store.withConnection { try table.save(rows, on: $0) }
   }
 
-  /// Reads and judges the payloads of checks, without receipts that the shop has deleted or changed meanwhile.
+  /// Reads and judges the payloads of checks. Receipts that the shop has deleted or changed meanwhile are missing, and
+  /// so are checks of no configured app, which keep their answers.
   func read(_ next: [CheckInProgress]) async throws -> [CheckInProgress] {
     let described = next.compactMap { check in check.shop.fingerprint.map { (check.subject.id, $0) } }
     let payloads = try await queue.source.payloads(Dictionary(uniqueKeysWithValues: described))
@@ -84,19 +86,35 @@ struct Preparation: Sendable {
         }
         check.judge(payload, by: judge)
       }
+      guard channel(for: check) != nil else {
+        // Tells the audit that no answer is owed.
+        if check.row.history.outcome == .pending { check.row.history.reason = .wrongBundle }
+        gone.append(check.row)
+        continue
+      }
       read.append(check)
     }
     try await abandon(gone)
     return read
   }
 
-  /// The channel of the receipt's app, else of the order's app, else the first one. A receipt of none of several apps
-  /// is asked about with the first, because Apple's answer contains the bundle ID.
+  /// The channel of the receipt's app, else of the order's app. nil if the order states an app that is not configured,
+  /// or the app of the last answer was removed. Another receipt is asked about with the first channel, because Apple's
+  /// answer contains the bundle ID.
   func channel(for check: CheckInProgress) -> (any AppleChannel)? {
     let named = check.known.map(\.bundleId) + [check.genuine?.bundleId, check.shop.bundleId]
     for bundleId in named {
       if let channel = channels.first(where: { $0.app.bundleId == bundleId }) { return channel }
     }
+    if check.shop.bundleId != nil || queue.settings.hasRemovedApp(of: check.row) { return nil }
     return channels.first
+  }
+}
+
+extension Settings {
+  /// True if the last answer about a proof was given to an app that was removed from the configuration.
+  func hasRemovedApp(of row: CheckRow) -> Bool {
+    guard row.history.answeredAt != nil, let name = row.app, let bundleId = row.bundleId else { return false }
+    return !apps.contains { $0.name == name || $0.bundleId == bundleId }
   }
 }

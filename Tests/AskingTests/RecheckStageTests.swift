@@ -243,6 +243,57 @@ import Testing
     #expect(asked.game.isEmpty && asked.other == ["1"])
   }
 
+  private func receipts() async throws -> [String] {
+    try await shop.rows("subject_id, outcome, reason, is_wanted::text", from: "receipt_checks ORDER BY 1")
+  }
+
+  /// Their answers stay until the app returns.
+  @Test func receiptsOfARemovedAppAreNotAskedAbout() async throws {
+    let app = "com.example.other"
+    var smaller = shop
+    smaller.settings.apps.removeLast()
+    let judge = OfflineJudge.claim(["1"], kind: .transaction, of: app)
+    let (game, other): (AnswerScript, AnswerScript) = ([:], ["1": [.found("1", bundleId: app)]])
+    func both(_ day: Int64) async throws -> RecheckSummary {
+      let asOf = RecheckFixture.asOf + .days(day)
+      let channels = [ScriptedChannel(game, asOf: asOf), ScriptedChannel(other, of: app, asOf: asOf)]
+      return try await shop.recheck(channels, asOf: asOf, judge: judge)
+    }
+    try await shop.order("o", transaction: nil, bundleId: app)
+    try await shop.receipt("known", for: "o")
+    try await shop.receipt("without an order", for: nil)
+    #expect(try await both(0).outcomes == [.verified: 2])
+    try await shop.receipt("new", for: "o", age: .days(-7))
+    for day in 8...9 as ClosedRange<Int64> {
+      let asOf = RecheckFixture.asOf + .days(day)
+      let summary = try await smaller.recheck([ScriptedChannel(game, asOf: asOf)], asOf: asOf, judge: judge)
+      #expect(summary.outcomes.isEmpty && summary.exitStatus == .complete && game.asked.isEmpty, "\(summary)")
+      #expect(
+        try await receipts() == [
+          "known verified false", "new pending wrong_bundle false", "without an order verified false",
+        ])
+      let rebuilt = try await shop.session.withConnection { try QueueRebuild.run(isRepairing: false, on: $0) }
+      #expect(rebuilt.differentDueness == 0, "\(rebuilt)")
+    }
+    #expect(try await both(10).outcomes == [.verified: 3] && game.asked.isEmpty)
+    #expect(
+      try await receipts() == ["known verified true", "new verified true", "without an order verified true"])
+  }
+
+  @Test func aReceiptIsAskedAboutOnceItsOrderStatesAConfiguredApp() async throws {
+    try await shop.order("o", transaction: nil, bundleId: "com.example.stranger")
+    try await shop.receipt("r", for: "o")
+    let script = AnswerScript.found(1...1)
+    let judge = OfflineJudge.claim(["1"], kind: .transaction, of: "com.example.stranger")
+    func recheck(_ hours: Int64) async throws -> RecheckSummary {
+      let asOf = RecheckFixture.asOf + .hours(hours)
+      return try await shop.recheck([ScriptedChannel(script, asOf: asOf)], asOf: asOf, judge: judge)
+    }
+    #expect(try await recheck(0).outcomes.isEmpty && script.asked.isEmpty)
+    try await shop.session.execute("UPDATE sales.orders SET bundle_id = 'com.example.game'")
+    #expect(try await recheck(1).outcomes == [.verified: 1] && script.asked == ["1"])
+  }
+
   @Test func receiptsOfUnknownAppsCountForTheAppOfTheirOrder() async throws {
     let stranger = "com.example.stranger"
     let fact = TransactionFact.test("1", .offline, bundleId: stranger)

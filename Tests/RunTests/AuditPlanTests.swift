@@ -27,6 +27,14 @@ import Testing
     #expect(!plan.isOutstanding(.neverChecked, of: order))
   }
 
+  @Test func receiptsOfUnconfiguredAppsAreNotOwed() throws {
+    let plan = try plan(isPastAudit: false)
+    var state = ProofState.neverChecked
+    #expect(plan.isOutstanding(state, from: Self.asOf - .days(1)) && state.isUnknown)
+    state.reason = .wrongBundle
+    #expect(!plan.isOutstanding(state, from: Self.asOf - .days(1)) && !state.isUnknown)
+  }
+
   /// An unanswered check is outstanding even if its due date is in the future; other checks with such a date are not.
   @Test func unansweredChecksWithAFutureDateAreOutstanding() throws {
     var asked = ProofState()

@@ -19,7 +19,8 @@ package struct CheckRow: Sendable {
   package var containedCount: Int
   /// The fingerprint of payload, ID and app at the last answer.
   package var fingerprint: String?
-  /// As-of of the run that missed the receipt in the shop's relation; nil if it is there.
+  /// As-of of the run that missed the receipt in the shop's relation, or its app in the configuration; nil if both are
+  /// there.
   package var missingSince: Instant?
   package private(set) var due: Dueness?
   /// As-of of the last attempt when the row was read.

@@ -159,6 +159,25 @@ package struct ProofSource: Sendable {
     return orders
   }
 
+  /// The app that the order of each receipt states, for the receipts among `ids` that the shop has.
+  func statedApps(ofReceipts ids: [Identifier]) async throws -> [Identifier: String?] {
+    if ids.isEmpty { return [:] }
+    let rows = try await session.execute(
+      """
+      SELECT r.receipt_id::text, r.order_id::text FROM \(schema).receipts r
+      WHERE \(Self.isAmong("$1", "r.receipt_id")) AND \(SalesRows.isValidReceipt)
+      ORDER BY \(SalesRows.receiptPrecedence)
+      """, [.textArray(ids.map(\.text))])
+    let asked = Set(ids)
+    var orderIds: [Identifier: Identifier?] = [:]
+    for row in rows where try row.areTexts(0, 1) {
+      let id = try row.id(0)
+      if asked.contains(id), !orderIds.keys.contains(id) { orderIds.updateValue(try row.optionalId(1), forKey: id) }
+    }
+    let orders = try await described(orders: Set(orderIds.values.compactMap(\.self)))
+    return orderIds.mapValues { orderId in orderId.flatMap { orders[$0]?.bundleId } }
+  }
+
   func people() async throws -> People {
     let sales = sales
     return try await session.withConnection { connection in

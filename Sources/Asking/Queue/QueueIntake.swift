@@ -54,8 +54,9 @@ struct QueueIntake: Sendable {
     let isUnread = hasDefinitionChanged || state[.allReceipts] == nil
     count += try await takeReceipts(
       from: isUnread ? Self.beginning : min(unknownFrom ?? seen, isAll ? horizon : seen), comparedFrom: seen)
-    try await restoreVanishedReceipts(
-      missingFrom: isAll || unknownFrom != nil ? Self.beginning : asOf - Self.everything)
+    try await restoreReceipts(
+      missingFrom: isAll || unknownFrom != nil ? Self.beginning : asOf - Self.everything,
+      haveAppsChanged: haveChannelsChanged)
     count += try await takeOrders(changedFrom: isAll ? nil : start(state[instant: .orders]), createdFrom: horizon)
     if let unknownFrom, !isAll {
       count += try await takeOrders(changedFrom: nil, createdFrom: max(horizon, unknownFrom))
@@ -183,27 +184,40 @@ struct QueueIntake: Sendable {
     }
   }
 
-  /// Wants receipts again that vanished since `missingFrom` and are back: a load was running, or a replica was behind.
-  private func restoreVanishedReceipts(missingFrom: Instant) async throws {
+  /// Wants receipts again that were left out since `missingFrom`, and are in the shop and of a configured app now. A
+  /// load was running, a replica was behind, or the order has another app. After a change of the apps, all of them are
+  /// read again, because a receipt may belong to another app than its order.
+  private func restoreReceipts(missingFrom: Instant, haveAppsChanged: Bool) async throws {
     var last = (at: missingFrom, id: Identifier())
     while true {
       let rows = try await store.execute(
         """
         SELECT c.gone_at, c.subject_id FROM night_audit.receipt_checks c
-        WHERE c.gone_at >= $1 AND (c.gone_at, c.subject_id) > ($1, $2) AND c.received_at >= $3
+        WHERE c.gone_at >= $1 AND (c.gone_at, c.subject_id) > ($1, $2)
+          AND (c.received_at >= $3 OR c.outcome = 'pending' AND c.reason = 'wrong_bundle')
         ORDER BY c.gone_at, c.subject_id LIMIT \(Self.doubtfulPageSize)
         """, [.timestamp(last.at.microseconds), .text(last.id.text), .timestamp(horizon.microseconds)])
       let gone = try rows.map { (at: Instant(microseconds: try $0.timestamp(0)), id: Identifier(try $0.text(1))) }
       guard let newest = gone.last else { return }
       last = newest
-      let back = try await source.present(gone.map(\.id))
+      let back = try await source.statedApps(ofReceipts: gone.map(\.id))
       if back.isEmpty { continue }
-      try await table.change(receipts: back.sorted(), in: store) { row in
+      try await table.change(receipts: back.keys.sorted(), in: store) { row in
+        if !haveAppsChanged, let stated = back[row.subject.id], lacksApp(row, orderedFrom: stated) { return false }
         row.history.isWanted = true
         row.missingSince = nil
+        if row.history.outcome == .pending { row.history.reason = .neverChecked }
         return true
       }
     }
+  }
+
+  /// True if a receipt was left out because its app is not configured, and its order states no other app since.
+  private func lacksApp(_ row: CheckRow, orderedFrom stated: String?) -> Bool {
+    if row.history.outcome == .pending, row.history.reason != .wrongBundle { return false }
+    let isConfigured: (String) -> Bool = { bundleId in settings.apps.contains { $0.bundleId == bundleId } }
+    if let bundleId = row.bundleId, isConfigured(bundleId) { return false }
+    return stated.map { !isConfigured($0) } ?? settings.hasRemovedApp(of: row)
   }
 
   private func takeOrders(changedFrom: Instant?, createdFrom: Instant) async throws -> Int {
@@ -225,7 +239,7 @@ struct QueueIntake: Sendable {
   // MARK: - Changed settings and rows
 
   /// Computes due dates by a new policy; `former` has the times of the old one. Offline conclusions are judged again if
-  /// a channel has changed, or if the proof has come within the horizon.
+  /// a channel has changed, or if the proof has come within the horizon. Those about a removed app stay.
   private func adopt(haveChannelsChanged: Bool, former: String?) async throws -> Int {
     let former = former.flatMap { Dueness.Policy($0) }
     try await table.change(
@@ -240,7 +254,9 @@ struct QueueIntake: Sendable {
     }
     return try await table.change(where: "TRUE", in: store) { row in
       let isNowWithinHorizon = !row.history.isBeyond(table.policy) && former.map(row.history.isBeyond) ?? false
-      if haveChannelsChanged || isNowWithinHorizon, row.history.isOffline, row.history.outcome != .unanswered {
+      if haveChannelsChanged || isNowWithinHorizon, row.history.isOffline, row.history.outcome != .unanswered,
+        !settings.hasRemovedApp(of: row)
+      {
         row.renew(asOf: asOf)
       }
       return row.due != Dueness(of: row.history, policy: table.policy)

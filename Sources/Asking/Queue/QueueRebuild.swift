@@ -213,7 +213,7 @@ package enum QueueRebuild {
   }
 
   /// Proofs that the queue leaves out although they are wanted, or the other way round. A receipt is wanted while the
-  /// shop has it, and a look-up while an order waits for it and its app has a key.
+  /// shop has it and its app is configured, and a look-up while an order waits for it and its app has a key.
   private static func proofsWantedUnlikeRule(_ connection: borrowing BlockingConnection) throws -> Set<CheckSubject> {
     let rows = try connection.execute(
       """

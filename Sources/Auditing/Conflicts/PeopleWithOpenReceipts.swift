@@ -16,6 +16,8 @@ struct PeopleWithOpenReceipts: Sendable {
 
   mutating func take(_ receipt: Receipt, sentFor order: Order?) {
     guard receipt.defect == nil, receipt.state.mayMovePayment(rules) else { return }
+    // Apple will not be asked about it, so that its user would wait forever.
+    if order == nil, receipt.state.isOfUnconfiguredApp { return }
     let people = Set([order?.userId, receipt.userId].compactMap { $0.map(rules.people.person) })
     for person in people { insert(person, order.map { [UnansweredOrder($0, isUnread: receipt.state.isUnread)] } ?? []) }
   }

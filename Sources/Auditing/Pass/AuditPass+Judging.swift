@@ -124,6 +124,11 @@ extension AuditPass {
       if isListed, let lookup = group.lookup, plan.isOutstanding(lookup.state, of: order) {
         collector.countOutstanding(lookup.state, asOf: plan.asOf)
       }
+      for proof in group.proofs where proof.receipt.defect == nil && proof.receipt.state.isOfUnconfiguredApp {
+        // The order has stated a configured app since its receipt was left out.
+        if isListed { collector.countOutstanding(proof.receipt.state, asOf: plan.asOf) }
+        collector.note(unknownFrom: proof.receipt.receivedAt)
+      }
       var facts = OrderFacts.assembled(
         order, group, deliveries, transactions, matched, rules: plan.rules, open: open)
       // Decided before judging, so that the refund list and the judgement agree about a doubtful refund.

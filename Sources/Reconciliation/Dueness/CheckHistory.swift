@@ -24,7 +24,8 @@ public struct CheckHistory: Hashable, Sendable {
   public var knownSince: Instant
   /// True if the shop's own attempt failed or never happened.
   public var isUrgent = true
-  /// False for a look-up that no order needs any more, and for an app without a key.
+  /// False for a look-up that no order needs any more or whose app has no key, and for a receipt that the shop has
+  /// deleted or whose app is not configured.
   public var isWanted = true
   public var outcome = CheckOutcome.pending
   public var reason: PaymentReason? = .neverChecked

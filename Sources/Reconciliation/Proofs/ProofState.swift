@@ -61,7 +61,10 @@ public struct ProofStateFields<ID: FieldText, Text: FieldText>: Equatable {
   }
 
   /// True if no run has taken the proof up yet.
-  public var isUnknown: Bool { outcome == .pending && due == nil }
+  public var isUnknown: Bool { outcome == .pending && due == nil && !isOfUnconfiguredApp }
+
+  /// True if no run has asked about the receipt, because its order's app was not configured.
+  public var isOfUnconfiguredApp: Bool { outcome == .pending && reason == .wrongBundle }
 
   /// True if Apple owes an answer to a run of that as-of.
   /// - Parameter stuckAfter: the age at which a missing answer is a finding.
