@@ -9,9 +9,11 @@ package struct LookupRow {
   package var state: ProofState
 
   /// The query for look-ups (alias `l`) in the byte order of order IDs.
-  package static func query(where restriction: String = "TRUE") -> String {
+  package static func query(
+    hiding isHidden: (_ date: String) throws(PostgresError) -> String, where restriction: String = "TRUE"
+  ) throws(PostgresError) -> String {
     """
-    SELECT l.order_id, l.subject_id, \(ProofState.columns) FROM night_audit.lookups l
+    SELECT l.order_id, l.subject_id, \(try ProofState.columns(hiding: isHidden)) FROM night_audit.lookups l
     JOIN night_audit.receipt_checks c ON c.subject_kind = 'lookup' AND c.subject_id = l.subject_id
     WHERE \(restriction) ORDER BY l.order_id
     """

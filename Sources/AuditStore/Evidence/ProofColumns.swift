@@ -15,8 +15,30 @@ package enum FormerOrder {
 }
 
 extension ProofState {
-  /// Of `receipt_checks` under the alias `c`.
-  package static var columns: String {
-    ColumnContents(of: ProofState.blank).columns.map { "c.\($0.name)" }.joined(separator: ", ")
+  /// Of `receipt_checks` under the alias `c`. Only the newest attempt is stored; one after the as-of has no date.
+  package static func columns(
+    hiding isHidden: (_ date: String) throws(PostgresError) -> String
+  ) throws(PostgresError) -> String {
+    try VisibleColumns.list(
+      ColumnContents(of: ProofState.blank).columns.map(\.name), of: "c", hiding: isHidden,
+      in: ["answered_at", "last_attempt"])
+  }
+}
+
+/// The columns of a relation, with NULL in place of hidden dates.
+enum VisibleColumns {
+  /// - Parameters:
+  ///   - isHidden: SQL that is true for a date after the as-of.
+  ///   - dates: the columns that may be hidden.
+  static func list(
+    _ names: [String], of alias: String, hiding isHidden: (_ date: String) throws(PostgresError) -> String,
+    in dates: Set<String>
+  ) throws(PostgresError) -> String {
+    var columns = names.map { "\(alias).\($0)" }
+    for place in names.indices where dates.contains(names[place]) {
+      let isLater = try isHidden(columns[place])
+      columns[place] = "CASE WHEN (\(isLater)) IS NOT TRUE THEN \(columns[place]) END"
+    }
+    return columns.joined(separator: ", ")
   }
 }

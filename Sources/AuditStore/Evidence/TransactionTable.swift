@@ -13,28 +13,34 @@ package enum TransactionTable {
 
   private static let allNames = ColumnContents(ofColumns: .blank).columns.map(\.name)
 
-  /// The query for transactions (alias `t`) in the byte order of IDs, for `record(_:hiding:)`. A row holds only the
-  /// newest refund, so rows with a refund or withdrawal hidden by `isHidden` include their evidence.
+  /// The query for transactions (alias `t`) in the byte order of IDs, for `record(_:hiding:)`. Leaves out sales hidden by
+  /// `isHidden`. A row holds only the newest refund, so rows with a hidden refund or withdrawal include their evidence.
   package static func byId(
     hiding isHidden: (_ date: String) throws(PostgresError) -> String, where restriction: String = "TRUE"
   ) throws(PostgresError) -> String {
-    try query(
+    // A restore has the sale of its original purchase.
+    let sale = "least(t.purchased_at, CASE WHEN t.is_renewal IS NOT TRUE AND t.expires_at IS NULL "
+      + "THEN t.original_purchased_at END)"
+    let isSoldLater = try isHidden(sale)
+    return try query(
+      VisibleColumns.list(names, of: "t", hiding: isHidden, in: ["checked_at"]),
       withFactsIf: ["t.revoked_at", "t.revocation_withdrawn_at", "t.refund_requested_at", "t.refund_declined_at"]
         .map { date throws(PostgresError) in "(\(try isHidden(date)))" }.joined(separator: " OR "),
-      where: restriction, orderedBy: "t.transaction_id, t.environment")
+      where: "(\(isSoldLater)) IS NOT TRUE AND (\(restriction))", orderedBy: "t.transaction_id, t.environment")
   }
 
   /// The query for transactions (alias `t`) in the byte order of products, for `recordWithWithdrawnRevocation(_:)`.
   package static func byProduct(where restriction: String) -> String {
     query(
-      withFactsIf: "t.revocation_withdrawn_at IS NOT NULL", where: restriction,
-      orderedBy: "t.product_id, t.transaction_id")
+      names.map { "t.\($0)" }.joined(separator: ", "), withFactsIf: "t.revocation_withdrawn_at IS NOT NULL",
+      where: restriction, orderedBy: "t.product_id, t.transaction_id")
   }
 
-  private static func query(withFactsIf condition: String, where restriction: String, orderedBy order: String) -> String
-  {
+  private static func query(
+    _ columns: String, withFactsIf condition: String, where restriction: String, orderedBy order: String
+  ) -> String {
     """
-    SELECT \(names.map { "t.\($0)" }.joined(separator: ", ")),
+    SELECT \(columns),
       CASE WHEN \(condition) THEN \(EvidenceTable.facts(about: "t")) END AS facts
     FROM night_audit.transactions t WHERE \(restriction) ORDER BY \(order)
     """

@@ -136,7 +136,7 @@ extension AuditContext {
     let (since, until) = (try record.text(), try record.text())
     period = Period(since: since, until: until, start: try record.instant(), end: try record.instant())
     horizon = Horizon(asOf: asOf, clock: try record.instant(), isPastAudit: try record.flag())
-    (rules.readAt, rules.isPastAudit) = (horizon.clock, horizon.isPastAudit)
+    rules.readAt = horizon.clock
     hasOneSnapshot = try record.flag()
     days = try record.list { (record) throws(RecordReader.Mismatch) in
       DayTotals.Day(name: try record.text(), start: try record.instant(), end: try record.instant())

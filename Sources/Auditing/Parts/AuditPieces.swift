@@ -53,7 +53,7 @@ struct AuditPieces {
     let context = try AuditContext(path: directory + "/context")
     var rules = plan.rules
     // The parts were read earlier, with the people and products of that time.
-    (rules.readAt, rules.isPastAudit) = (context.rules.readAt, context.rules.isPastAudit)
+    rules.readAt = context.rules.readAt
     (rules.people, rules.catalogue) = (context.rules.people, context.rules.catalogue)
     guard context.rules == rules, context.period == plan.period else {
       throw UnusablePieces(

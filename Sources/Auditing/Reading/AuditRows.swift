@@ -47,10 +47,10 @@ extension AuditRelation {
       return try sales.receipts(
         where: lies(sales.ordering.key(.receiptId)),
         listedIn: plan.selection.receiptScope(sales, onlyBundleId: plan.onlyBundleId))
-    case .checks: return ReceiptRow.checks(where: try lies("c.subject_id"))
+    case .checks: return try ReceiptRow.checks(hiding: sales.isHidden, where: lies("c.subject_id"))
     case .receiptLinks: return ProofLink.ofReceipts(where: try lies("l.subject_id"))
     case .orders: return try sales.orders(where: lies(sales.ordering.key(.orderId)))
-    case .lookups: return LookupRow.query(where: try lies("l.order_id"))
+    case .lookups: return try LookupRow.query(hiding: sales.isHidden, where: lies("l.order_id"))
     case .lookupLinks: return ProofLink.ofLookups(where: try lies("w.order_id"))
     case .transactions: return try TransactionTable.byId(hiding: sales.isHidden, where: lies("t.transaction_id"))
     case .deliveries: return try sales.deliveries(where: lies(sales.ordering.key(.deliveredOrderId)))

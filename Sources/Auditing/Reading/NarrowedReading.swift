@@ -102,10 +102,10 @@ struct NarrowedReading {
         "\(Self.lacksId("r.receipt_id")) AND \(Self.named("r.order_id", Self.storedOrders))",
         "\(Self.lacksId("r.receipt_id")) AND \(Self.lacksId("r.order_id")) AND \(try isOfUser("r"))",
         listedIn: plan.selection.receiptScope(sales, onlyBundleId: plan.onlyBundleId))
-    case .checks: ReceiptRow.checks(where: Self.storedReceipts.contain("c.subject_id"))
+    case .checks: try ReceiptRow.checks(hiding: sales.isHidden, where: Self.storedReceipts.contain("c.subject_id"))
     case .receiptLinks: ProofLink.ofReceipts(where: Self.storedReceipts.contain("l.subject_id"))
     case .orders: try sales.orders(where: Self.named("o.order_id", Self.storedOrders), try nameless("o"))
-    case .lookups: LookupRow.query(where: Self.storedOrders.contain("l.order_id"))
+    case .lookups: try LookupRow.query(hiding: sales.isHidden, where: Self.storedOrders.contain("l.order_id"))
     case .lookupLinks: ProofLink.ofLookups(where: Self.storedOrders.contain("w.order_id"))
     case .transactions:
       try TransactionTable.byId(hiding: sales.isHidden, where: Self.storedTransactions.contain("t.transaction_id"))

@@ -18,7 +18,7 @@ struct OrderReader {
     let proofs = Dictionary(grouping: try proofs(by: "order_id", orderIds)) { $0.receipt.orderId }
     let contained = try contained(ProofLink.ofLookups(where: "w.order_id IN (SELECT id FROM ids)"), orderIds)
     var lookups: [Identifier: LookedUp] = [:]
-    let query = LookupRow.query(where: "l.order_id IN (SELECT id FROM ids)")
+    let query = try LookupRow.query(hiding: sales.isHidden, where: "l.order_id IN (SELECT id FROM ids)")
     for row in try stores.own.rows(query, orderIds, { try LookupRow($0) }) {
       let keys = contained[row.orderId] ?? []
       lookups[row.orderId] = LookedUp(subjectId: row.subjectId, state: row.state, contained: keys)
@@ -193,7 +193,7 @@ struct OrderReader {
     let receiptIds = Set(chosen.map(\.receipt.receiptId)).subtracting([""])
     let rows = Dictionary(grouping: try receipts(by: "receipt_id", receiptIds), by: \.receipt.receiptId)
     let checks = try stores.own.rows(
-      ReceiptRow.checks(where: "c.subject_id IN (SELECT id FROM ids)"), receiptIds
+      ReceiptRow.checks(hiding: sales.isHidden, where: "c.subject_id IN (SELECT id FROM ids)"), receiptIds
     ) { (id: try $0.id(0), state: try ProofState($0, from: 1)) }
     let states = checks.reduce(into: [Identifier: ProofState]()) { $0[$1.id] = $1.state }
     let contained = try contained(ProofLink.ofReceipts(where: "l.subject_id IN (SELECT id FROM ids)"), receiptIds)

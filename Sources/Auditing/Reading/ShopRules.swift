@@ -15,7 +15,7 @@ extension Rules {
       try shop.execute("SELECT to_regclass($1) IS NOT NULL", [.text("\(sales.schema).\(relation)")]).single().bool(0)
     }
     var rules = self
-    (rules.readAt, rules.isPastAudit) = (sales.horizon?.clock, sales.horizon?.isPastAudit ?? false)
+    rules.readAt = sales.horizon?.clock
     for app in settings.sweptApps {
       rules.salesKnownUntil[app.bundleId] = try SweepTable(bundleId: app.bundleId).salesKnownUntil(own)
     }

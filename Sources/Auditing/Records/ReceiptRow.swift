@@ -13,9 +13,12 @@ struct ReceiptRow {
 
   fileprivate static let repeatedDefect = "receipt_id is not unique"
 
-  static func checks(where restriction: String = "TRUE") -> String {
+  static func checks(
+    hiding isHidden: (_ date: String) throws(PostgresError) -> String, where restriction: String = "TRUE"
+  ) throws(PostgresError) -> String {
     """
-    SELECT c.subject_id, \(ProofState.columns), \(FormerOrder.inLastNight("c")) FROM night_audit.receipt_checks c
+    SELECT c.subject_id, \(try ProofState.columns(hiding: isHidden)), \(FormerOrder.inLastNight("c"))
+    FROM night_audit.receipt_checks c
     WHERE c.subject_kind = 'receipt' AND \(restriction) ORDER BY c.subject_id
     """
   }

@@ -170,10 +170,8 @@ extension FindingRules {
               ? "The stated transaction could not pay this order, or Apple has not answered about its proofs."
               : "It owns a transaction of its own.")
     }
-    // A free purchase, such as a trial, is no charge. A purchase after a past as-of may have an order that is not read.
-    let live = claims.liveOwned.filter { record in
-      record.priceMilliunits != 0 && !(rules.isPastAudit && record.saleDate.map(rules.isInFuture) ?? false)
-    }
+    // A free purchase, such as a trial, is no charge.
+    let live = claims.liveOwned.filter { $0.priceMilliunits != 0 }
     let paying = live.count > 1 ? facts.paying : []
     let further = paying.count > 1 ? live.filter { !paying.contains($0) } : Array(live.dropFirst())
     let lastCharge = live.count > 1 ? live.compactMap(\.saleDate).max() : nil

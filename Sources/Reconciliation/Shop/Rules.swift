@@ -4,8 +4,6 @@ public struct Rules: Hashable, Sendable {
   public var asOf: Instant
   /// The clock at the reading of the facts, later than the as-of; nil: the as-of.
   public var readAt: Instant?
-  /// True for an audit of the past, which calls every date after its as-of wrong.
-  public var isPastAudit = false
   public var bundleIds: [String]
   /// Apps whose channel can look up a transaction ID: usually all.
   public var appsWithLookup: Set<String>
@@ -63,6 +61,6 @@ public struct Rules: Hashable, Sendable {
 
   /// True for a date after the as-of and the reading, by more than clocks differ.
   public func isInFuture(_ instant: Instant) -> Bool {
-    instant > (isPastAudit ? asOf : max(asOf, readAt ?? asOf)) + clockSkew
+    instant > max(asOf, readAt ?? asOf) + clockSkew
   }
 }

@@ -375,6 +375,10 @@ public enum VerdictRule: String, CaseIterable, Sendable {
     "It states an ID that its app's channel cannot look up, and it has no receipt to ask Apple about."
 
   private func withoutProof(_ facts: OrderFacts, _ rules: Rules, _ because: inout Because) -> Verdict? {
+    if facts.lookup?.outcome == .verified, facts.known.isEmpty {
+      return because.noting(
+        .unconfirmed(.awaitingEvidence), "Apple knows the stated ID, but no purchase under it up to the as-of.")
+    }
     if facts.order.transactionId != nil || !facts.validReceipts.isEmpty {
       return because.noting(
         .unconfirmed(.neverChecked),

@@ -192,7 +192,7 @@ extension RowBytes {
     put(String?.none)
   }
 
-  /// Appends the fields in the order of `ProofState.columns`.
+  /// Appends the fields in the order of `ProofState.columns(hiding:)`.
   fileprivate mutating func put(_ state: ProofState) {
     put(state.outcome.rawValue)
     put(state.reason?.rawValue)

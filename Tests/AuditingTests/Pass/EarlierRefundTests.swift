@@ -133,4 +133,50 @@ import Testing
     }
     await session.close()
   }
+
+  @Test("A sale after the as-of is hidden, a restore of an earlier one is not, and a later answer has no date")
+  func laterSalesAndAnswersAreHidden() async throws {
+    let url = try await PrivatePostgres.storeDatabase()
+    let session = try await PostgresSession.connect(url, applicationName: "night-audit tests")
+    try await session.withConnection { connection in
+      let (asOf, later) = (Self.time(1), Self.time(2))
+      func sold(_ id: Identifier, at date: Instant) -> TransactionRecord {
+        var record = TransactionRecord(environment: .production, transactionId: id, productId: "gems")
+        record.purchaseDate = date
+        return record
+      }
+      var restore = sold("T4", at: later)
+      (restore.originalTransactionId, restore.originalPurchaseDate) = ("T1", Self.start)
+      try TransactionTable.upsert([sold("T1", at: asOf)], checkedAt: asOf, on: connection)
+      try TransactionTable.upsert(
+        [sold("T2", at: asOf), sold("T3", at: later), restore], checkedAt: later, on: connection)
+      try connection.execute(
+        """
+        INSERT INTO night_audit.receipt_checks (subject_kind, subject_id, received_at, outcome, last_attempt,
+          answered_at)
+        SELECT 'lookup', 'game/' || asked::text, asked, 'verified', asked, asked FROM unnest($1::timestamptz[]) AS asked
+        """, [.timestampArray([asOf.microseconds, later.microseconds])])
+      try connection.execute(
+        "INSERT INTO night_audit.lookups SELECT subject_id, subject_id FROM night_audit.receipt_checks")
+      let literal = try PostgresLiteral.timestamp(asOf.microseconds)
+      var known: [String] = []
+      var rows = try connection.copyOut(
+        try TransactionTable.byId { date throws(PostgresError) in "\(date) > \(literal)" })
+      while try rows.advance() {
+        let record = try TransactionTable.record(rows) { $0 > asOf }
+        known.append(record.transactionId.text + (record.checkedAt == asOf ? " checked" : ""))
+      }
+      #expect(known == ["T1 checked", "T2", "T4"])
+      var attempts: [Instant?] = []
+      var lookups = try connection.copyOut(
+        try LookupRow.query { date throws(PostgresError) in "\(date) > \(literal)" })
+      while try lookups.advance() {
+        let state = try LookupRow(lookups).state
+        #expect(state.outcome == .verified && state.answeredAt == state.lastAttempt)
+        attempts.append(state.lastAttempt)
+      }
+      #expect(Set(attempts) == [asOf, nil])
+    }
+    await session.close()
+  }
 }

@@ -309,6 +309,9 @@ import Testing
       }
     },
     Case("a stated ID that was never looked up", "unconfirmed never_checked") { $0.order(stating: "T1") },
+    Case("a stated ID of a purchase after the as-of", "unconfirmed awaiting_evidence") {
+      $0.order(stating: "T1", lookup: .verified(nil))
+    },
     Case("a receipt that was never asked about", "unconfirmed never_checked") { $0.order(with: .init(.neverChecked)) },
     Case("a receipt row that breaks the contract is ignored", "unpaid no_evidence") {
       $0.order(with: .init(.verified(.app), of: [$0.transaction()]) { $0.defect = "no status" })
