@@ -89,14 +89,15 @@ extension Audit {
     return newest.map { $0 <= plan.asOf.microseconds } ?? true
   }
 
-  /// True for a nightly run with no saved nightly run of a later as-of.
+  /// True for a nightly run with no saved nightly run of a later as-of, or of the same as-of and a later day. A run of
+  /// an earlier day knows no refunds of that later day.
   func isNewestNight(_ record: RunRecord, on recording: borrowing BlockingConnection) throws -> Bool {
     guard record.isNightly else { return false }
     return try recording.execute(
       """
       SELECT NOT EXISTS (SELECT FROM night_audit.findings_met m JOIN night_audit.runs r USING (run_id)
-        WHERE r.is_nightly AND m.as_of > $1)
-      """, [.timestamp(plan.asOf.microseconds)]
+        WHERE r.is_nightly AND (m.as_of > $1 OR m.as_of = $1 AND r.period_until > $2::text::date))
+      """, [.timestamp(plan.asOf.microseconds), .text(plan.period.until)]
     ).single().bool(0)
   }
 }

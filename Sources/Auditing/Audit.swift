@@ -238,10 +238,10 @@ package struct Audit {
       figures: &figures, each: changes.meet
     ) { try changes.add($0) }
     let refunds = RefundNights(
-      collector.refunds.rows, before: plan.period.end, temporaryDirectory: collector.temporaryDirectory)
-    try refunds.compare(
-      with: base, plan.selection, asOf: plan.asOf, refundedBefore: plan.period.start, in: dimensions, on: rows.own
-    ) { try changes.add($0) }
+      collector.refunds.rows, plan.period, temporaryDirectory: collector.temporaryDirectory)
+    try refunds.compare(with: base, plan.selection, asOf: plan.asOf, in: dimensions, on: rows.own) {
+      try changes.add($0)
+    }
     try changes.explainClosed(on: rows.own)
     let journal = try journal(collector, record, supplement, rows.own)
     let history = try RunRecord.history(before: plan.asOf, day: plan.period.until, on: rows.own)

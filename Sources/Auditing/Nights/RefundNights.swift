@@ -11,8 +11,8 @@ final class RefundNights {
   private let tonight: SpillSorter
   /// As `tonight`; without content where tonight has no such row.
   private let differing: SpillSorter
-  /// The end of the report's period. The night knows no later refund.
-  private let end: Instant
+  /// The period of the report. The night knows no later refund.
+  private let period: Period
 
   /// A row of the table `refund_nights`. Without a date, it has no refund.
   private struct Kept: Equatable {
@@ -56,22 +56,25 @@ final class RefundNights {
     }
   }
 
-  /// - Parameter refunds: rows of all refunds before `end`, by transaction ID.
-  init(_ refunds: SpillSorter, before end: Instant, temporaryDirectory: String) {
-    (tonight, self.end) = (refunds, end)
+  /// - Parameter refunds: rows of all refunds before the end of the period, by transaction ID.
+  init(_ refunds: SpillSorter, _ period: Period, temporaryDirectory: String) {
+    (tonight, self.period) = (refunds, period)
     differing = SpillSorter(directory: temporaryDirectory, budget: 1 << 20)
   }
 
-  /// Compares with the last complete night. `adjusted` receives refunds from before `period` that have another amount
+  /// Compares with the last complete night, and a refund that is newer with the last night of an earlier day, which
+  /// listed it although it was incomplete. `adjusted` receives refunds from before the period that have another amount
   /// now, with or without an order. A purchase with another owner is not compared, because Apple's price counts without
   /// an order.
   ///
   /// - Parameter selection: the filter of tonight's refunds. It applies to withdrawn refunds, too.
   func compare(
-    with base: BaseNight?, _ selection: Selection, asOf: Instant, refundedBefore period: Instant,
-    in dimensions: ReportDimensions, on connection: borrowing BlockingConnection, adjusted: (ChangeRow) throws -> Void
+    with base: BaseNight?, _ selection: Selection, asOf: Instant, in dimensions: ReportDimensions,
+    on connection: borrowing BlockingConnection, adjusted: (ChangeRow) throws -> Void
   ) throws {
     var dimensions = dimensions
+    let baseInstant = base?.asOf.sqlText ?? "'-infinity'::timestamptz"
+    let firstDay = try PostgresLiteral.text(period.since)
     let app = dimensions.app(selection.bundleId)
     func isSelected(_ refund: Kept) -> Bool {
       (selection.bundleId == nil || refund.app == app)
@@ -95,8 +98,10 @@ final class RefundNights {
           WHERE as_of < \(asOf.sqlText) \(isOfFew ? ofFew : "") ORDER BY transaction_id, as_of DESC) o
         LEFT JOIN LATERAL (
           SELECT * FROM night_audit.refund_nights r
-          WHERE r.transaction_id = o.transaction_id AND r.as_of <= \(base?.asOf.sqlText ?? "'-infinity'::timestamptz")
-          ORDER BY r.as_of DESC LIMIT 1) b ON true
+          WHERE r.transaction_id = o.transaction_id AND (
+            r.as_of <= \(baseInstant) OR r.as_of < \(asOf.sqlText) AND EXISTS (
+              SELECT FROM night_audit.runs n WHERE n.run_id = r.run_id AND n.period_until < \(firstDay)::date))
+          ORDER BY r.as_of > \(baseInstant), r.as_of DESC LIMIT 1) b ON true
         LEFT JOIN night_audit.transactions t
           ON t.transaction_id = o.transaction_id AND t.environment = '\(AppleEnvironment.production.rawValue)'
         ORDER BY o.transaction_id
@@ -111,7 +116,7 @@ final class RefundNights {
       _ id: Identifier, of owner: (orderId: Identifier?, userId: Identifier?), _ refund: JournalSale.Refund?,
       _ after: Money?, isListedAnew: Bool = false
     ) throws {
-      guard let refund, refund.date < period, let after, after.currency == refund.amount.currency,
+      guard let refund, refund.date < period.start, let after, after.currency == refund.amount.currency,
         after != refund.amount || isListedAnew
       else { return }
       try adjusted(
@@ -127,7 +132,7 @@ final class RefundNights {
       // Stored rows before this one have no refund tonight, or have another transaction ID of the purchase.
       while let next = before.nextKey, found.map({ next < BorrowedText($0.key) }) ?? true, let gone = try before.next()
       {
-        guard let date = gone.last.refundedAt, date < end, isSelected(gone.last) else { continue }
+        guard let date = gone.last.refundedAt, date < period.end, isSelected(gone.last) else { continue }
         try differing.add(key: gone.last.transactionId.bytes, content: [])
         if gone.isWithdrawn, let refund = gone.base {
           try adjust(

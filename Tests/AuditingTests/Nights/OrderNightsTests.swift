@@ -302,7 +302,7 @@ import Testing
   }
 
   private func keep(
-    _ night: Int, refunds rows: [RefundRow], _ selection: Selection = Selection(),
+    _ night: Int, refunds rows: [RefundRow], _ selection: Selection = Selection(), after lastComplete: Int? = nil,
     on connection: borrowing BlockingConnection
   ) throws -> [ChangeRow] {
     let sorter = SpillSorter(directory: NSTemporaryDirectory())
@@ -313,14 +313,14 @@ import Testing
       try sorter.add(row.transactionId, content)
     }
     let asOf = StoredNights.asOf(night)
-    let refunds = RefundNights(sorter, before: asOf, temporaryDirectory: NSTemporaryDirectory())
-    let base = night == 0 ? nil : StoredNights.base(night - 1)
+    let refunds = RefundNights(
+      sorter, Period.dayBefore(asOf, in: .gmt), temporaryDirectory: NSTemporaryDirectory())
+    let base = night == 0 ? nil : StoredNights.base(lastComplete ?? night - 1)
     var adjusted: [ChangeRow] = []
     try connection.transaction { connection in
-      try refunds.compare(
-        with: base, selection, asOf: asOf, refundedBefore: asOf,
-        in: StoredNights.dimensions, on: connection
-      ) { adjusted.append($0) }
+      try refunds.compare(with: base, selection, asOf: asOf, in: StoredNights.dimensions, on: connection) {
+        adjusted.append($0)
+      }
       // Filtered runs record no night.
       if selection.isNarrowing { return }
       try refunds.save(StoredNights.record(night), in: StoredNights.dimensions, on: connection)
@@ -338,6 +338,36 @@ import Testing
       let adjusted = try keep(1, refunds: [grown], on: connection)
       #expect(adjusted.map(\.amount) == [grown.refunded?.share(milliPercent: 50_000)])
       #expect(adjusted.map(\.after) == ["0.00"] && adjusted.first?.because?.contains("replaces") == true)
+    }
+  }
+
+  /// The incomplete night is no base, but its report lists the refund.
+  @Test func aRefundThatAnIncompleteNightListedIsAdjusted() async throws {
+    try await StoredNights.with { connection in
+      func refund(_ milliPercent: Int32) throws -> RefundRow {
+        var row = try Self.refund("T1", milliPercent, of: "order")
+        row.refundedAt = StoredNights.asOf + .hours(1)
+        return row
+      }
+      #expect(try keep(0, refunds: [], on: connection) == [])
+      #expect(try keep(1, refunds: [refund(50_000)], on: connection) == [])
+      let adjusted = try keep(2, refunds: [refund(100_000)], after: 0, on: connection)
+      #expect(adjusted.map(\.before) == ["4.95"] && adjusted.map(\.after) == ["9.90"])
+    }
+  }
+
+  /// A night of an earlier day with the as-of of a saved night would replace that night's rows by fewer refunds.
+  @Test(arguments: [("2026-11-18", false), ("2026-11-19", true), ("2026-11-20", true)])
+  func onlyTheNightOfTheNewestDayOfAnAsOfIsSaved(day: String, isSaved: Bool) async throws {
+    try await StoredNights.with { connection in
+      let asOf = StoredNights.asOf(1)
+      try connection.execute(
+        "INSERT INTO night_audit.findings_met (run_id, as_of) VALUES ($1::uuid, $2)",
+        [.text(StoredNights.runs[1]), .timestamp(asOf.microseconds)])
+      var plan = StoredNights.plan(asOf: asOf)
+      plan.period = try Period(since: day, until: day, in: .gmt)
+      let audit = Audit(settings: Settings(), plan: plan, faults: [:], stop: StopSignal(), progress: .quiet)
+      #expect(try audit.isNewestNight(StoredNights.record(1), on: connection) == isSaved)
     }
   }
 
