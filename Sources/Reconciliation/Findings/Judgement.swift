@@ -14,6 +14,8 @@ public struct Judgement: Hashable, Sendable {
   public var environment: AppleEnvironment?
   public var transactionId: Identifier?
   public var country: Country?
+  /// The further purchases that pay for units of the order, refunded ones included.
+  public private(set) var furtherPayments: [TransactionRecord] = []
   /// Owned production transactions that renew a subscription.
   public private(set) var renewals: [Identifier] = []
 
@@ -49,6 +51,7 @@ public struct Judgement: Hashable, Sendable {
       for record in facts.claims.owned where record.environment == .production && record.isLaterPeriod {
         renewals += record.keys.map(\.transactionId)
       }
+      if facts.claims.owned.count > 1 { furtherPayments = Array(facts.payments.dropFirst()) }
       paidAt = facts.claims.owned[0].saleDate
       refundedAt = facts.claims.owned[0].revocation?.date
       checkedAt = facts.claims.owned[0].checkedAt

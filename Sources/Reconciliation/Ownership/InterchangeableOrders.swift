@@ -134,6 +134,27 @@ struct InterchangeableOrders {
         isShort.removeAll { $0 == nearest }
       }
     }
+    // A left-over refunded purchase belongs to the nearest order with that many units unpaid.
+    if members.contains(where: { claimants[$0].order.quantity > 1 }) {
+      let memberOfOrder = Dictionary(uniqueKeysWithValues: members.enumerated().map { ($1, $0) })
+      var owned = [[TransactionRecord]](repeating: [], count: members.count)
+      for sale in found {
+        if let member = sale.owner.flatMap({ memberOfOrder[$0] }) { owned[member].append(sale.transaction) }
+      }
+      var unpaid = all.map { claimants[members[$0]].order.unpaidUnits(besides: owned[$0]) }
+      var isPartlyPaid = all.filter { unpaid[$0] > 0 }
+      for (place, sale) in inTime.enumerated()
+      where isClaimed[sale] && found[sale].owner == nil && found[sale].transaction.isReversed {
+        let units = found[sale].transaction.paidUnits
+        let nearest = InterchangeableOrders.nearest(to: saleTimes[place], in: isPartlyPaid, at: times, within: window) {
+          unpaid[$0] >= units && apart[$0].linked.contains(place)
+        }
+        guard let nearest else { continue }
+        (found[sale].owner, found[sale].isFurther) = (members[nearest], true)
+        unpaid[nearest] -= units
+        if unpaid[nearest] == 0 { isPartlyPaid.removeAll { $0 == nearest } }
+      }
+    }
     sales = found.indices.filter { isClaimed[$0] }.map { found[$0] }
     // Converts places among all purchases to places among claimed ones. Every lost purchase is claimed.
     var places = [Int](repeating: 0, count: found.count)

@@ -222,6 +222,28 @@ public struct Matching {
       charges.append(nearest)
     }
     for link in charges.sorted(by: { $0.transaction.key < $1.transaction.key }) { own(link) }
+    assignRefundedParts()
+  }
+
+  /// Gives each left-over refunded purchase, in the order of time, to the nearest order with that many units unpaid.
+  private mutating func assignRefundedParts() {
+    guard claimants.contains(where: { $0.order.quantity > 1 }) else { return }
+    var unpaid = claimants.map { $0.order.unpaidUnits(besides: claims[$0.order.orderId]?.owned ?? []) }
+    var leftOver: [PurchaseKey: [Link]] = [:]
+    for index in claimants.indices where unpaid[index] > 0 {
+      for link in links[index]
+      where link.isRefundedPart && owners[link.transaction.purchaseKey] == nil && isAdmitted(link) {
+        leftOver[link.transaction.purchaseKey, default: []].append(link)
+      }
+    }
+    var parts: [Link] = []
+    for links in leftOver.values.sorted(by: { $0[0].transaction.isSold(before: $1[0].transaction) }) {
+      let fitting = links.filter { $0.transaction.paidUnits <= unpaid[$0.index] }
+      guard let nearest = fitting.min(by: { $0.rank.isNearer(than: $1.rank) }) else { continue }
+      unpaid[nearest.index] -= nearest.transaction.paidUnits
+      parts.append(nearest)
+    }
+    for link in parts.sorted(by: { $0.transaction.key < $1.transaction.key }) { own(link) }
   }
 
   mutating func own(_ link: Link) { own(link.transaction, by: link.index) }
@@ -385,6 +407,18 @@ public struct Matching {
       $0.isFurtherCharge && $0.transaction.purchaseKey != own.owned.first?.purchaseKey
     }
     own.owned += further.map(\.transaction).sorted { $0.key < $1.key }
+    var unpaid = claimant.order.unpaidUnits(besides: own.owned)
+    if unpaid > 0 {
+      let paying = Set(own.owned.map(\.purchaseKey))
+      let leftOver = owned.filter { $0.isRefundedPart && !paying.contains($0.transaction.purchaseKey) }
+        .map(\.transaction).sorted { $0.isSold(before: $1) }
+      var parts: [TransactionRecord] = []
+      for part in leftOver where part.paidUnits <= unpaid {
+        unpaid -= part.paidUnits
+        parts.append(part)
+      }
+      own.owned += parts.sorted { $0.key < $1.key }
+    }
     if own.owned.isEmpty, let sandbox = owned.first(where: { $0.transaction.environment == .sandbox }) {
       own.owned = [sandbox.transaction]
     }

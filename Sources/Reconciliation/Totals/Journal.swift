@@ -137,7 +137,7 @@ public enum Journal {
 
 /// The ledger's sale of an order, with its refund.
 public struct JournalSale: Hashable, Sendable {
-  /// The refunded part of the order's amount; nil: none, or an unknown share.
+  /// The refunded part of the order's amount, with the date of the newest refund; nil: none, or an unknown share.
   public var refund: Refund?
   public var transactionId: Identifier?
   public var service: ClosedRange<Instant>?
@@ -157,14 +157,18 @@ public struct JournalSale: Hashable, Sendable {
   public init?(_ judgement: Judgement) {
     guard case .valid(let order) = judgement.row else { return nil }
     let transaction = judgement.verdict?.transaction
+    let payments = [transaction].compactMap(\.self) + judgement.furtherPayments
+    let newest = payments.compactMap { $0.revocation?.date }.max()
     switch judgement.disposition {
     case .settled, .paidNotDelivered, .partlyDelivered, .inFlight:
-      if let revocation = transaction?.revocation, !revocation.isFull, let share = revocation.percentage {
-        refund = Refund(amount: order.amount.share(milliPercent: share), date: revocation.date)
+      let parts = payments.compactMap { payment -> Money? in
+        guard let revocation = payment.revocation else { return nil }
+        let paid = judgement.furtherPayments.isEmpty ? order.amount : payment.share(of: order)
+        return revocation.isFull ? paid : revocation.percentage.map { paid.share(milliPercent: $0) }
       }
+      if let newest, let amount = Money.sum(parts) { refund = Refund(amount: amount, date: newest) }
     case .refunded, .refundedStillDelivered:
-      let date = transaction?.revocation?.date ?? judgement.refundedAt
-      refund = date.map { Refund(amount: order.amount, date: $0) }
+      refund = (newest ?? judgement.refundedAt).map { Refund(amount: order.amount, date: $0) }
     case .deliveredNotPaid, .unconfirmed, .void, .sandbox, .badRow: return nil
     }
     transactionId = judgement.transactionId

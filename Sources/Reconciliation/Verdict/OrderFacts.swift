@@ -242,13 +242,19 @@ public struct OrderFacts: Sendable {
     claims.owned.first.flatMap { $0.environment == .production ? $0 : nil }
   }
 
-  /// The owned production purchase, or the nearest of several that are together for the ordered units.
-  var paying: [TransactionRecord] {
+  /// The owned live production purchase, or the nearest of several that are together for the ordered units.
+  var paying: [TransactionRecord] { payments(among: claims.liveOwned) }
+
+  /// As ``paying``, with refunded purchases for the units that no live one pays.
+  var payments: [TransactionRecord] { payments(among: claims.owned) }
+
+  private func payments(among owned: [TransactionRecord]) -> [TransactionRecord] {
     guard let first = comparable else { return [] }
-    let live = claims.liveOwned
-    guard live.count > 1, first.quantity.map({ $0 < order.quantity }) ?? false else { return [first] }
-    let further = live.dropFirst().filter { $0.currency == first.currency }
-      .sorted { (order.distance(to: $0), $0.key) < (order.distance(to: $1), $1.key) }
+    guard owned.count > 1, first.quantity.map({ $0 < order.quantity }) ?? false else { return [first] }
+    func rank(_ record: TransactionRecord) -> (Int, Span, TransactionKey) {
+      (record.isReversed ? 1 : 0, order.distance(to: record), record.key)
+    }
+    let further = owned.dropFirst().filter { $0.currency == first.currency }.sorted { rank($0) < rank($1) }
     var (taken, units) = ([first], Int64(first.quantity ?? 1))
     for record in further where units < order.quantity {
       taken.append(record)

@@ -197,6 +197,22 @@ import Testing
     #expect(scene.world.findingNames == [])
   }
 
+  @Test("A refunded purchase belongs to the order that has its units unpaid", arguments: [2, 40])
+  func unitsOfRefundedPurchases(orders: Int) {
+    var scene = ShopFixture()
+    let later = (0..<(orders - 2)).map { 1_000 + 10 * Int64($0) }
+    let records = scene.transactions(minutes: [0, 8, 10] + later) { ($0.quantity, $0.priceMilliunits) = (1, 4_950) }
+    for (place, minutes) in ([0, 10] + later).enumerated() {
+      (scene.quantity, scene.amount) = place == 0 ? (2, .of(990)) : (1, .of(495))
+      scene.order("o\(100 + place)", by: "ann", with: .init(.verified(.app), of: records), isServed: true) {
+        $0.createdAt = ordered + .minutes(minutes)
+      }
+    }
+    scene.world.transactions[1].revocation = Revocation(date: asOf)
+    #expect(scene.world.ownedBy("o100") == ["T1", "T2"])
+    #expect(scene.world.ownedBy("o101") == ["T3"])
+  }
+
   @Test(
     "A restore that Apple calls a purchase stays a restore, unless the original was refunded before",
     arguments: [(false, "unpaid restored"), (true, "paid")])

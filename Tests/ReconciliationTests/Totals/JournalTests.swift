@@ -92,6 +92,22 @@ import Testing
     #expect(JournalSale(Judgement(reporting: .broken("order"))) == nil)
   }
 
+  @Test(
+    "Each refund of one of several purchases is posted",
+    arguments: [([], nil), (["T1"], 495), (["T2"], 495), (["T1", "T2"], 990)] as [([Identifier], Int64?)])
+  func refundsOfUnits(refunded: [Identifier], amount: Int64?) throws {
+    var scene = ShopFixture()
+    scene.quantity = 2
+    let records = ["T1", "T2"].map { id in scene.transaction(id) { ($0.quantity, $0.priceMilliunits) = (1, 4_950) } }
+    scene.signedProof("second", for: scene.posted("order", by: "ann", records[0]), of: records[1])
+    for place in records.indices where refunded.contains(records[place].transactionId) {
+      scene.world.transactions[place].revocation = Revocation(date: asOf - .hours(Int64(place)), type: "REFUND_FULL")
+    }
+    let refund = JournalSale(try #require(scene.world.audited().judgements["order"]))?.refund
+    #expect(refund?.amount == amount.map { .of($0) })
+    #expect(refund?.date == (refunded.isEmpty ? nil : asOf - .hours(refunded.contains("T1") ? 0 : 1)))
+  }
+
   @Test("Future days, days before the journal and zero amounts are not posted")
   func unposted() {
     let event = JournalEvent(.sale, "o")

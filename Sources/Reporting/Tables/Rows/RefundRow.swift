@@ -60,8 +60,7 @@ extension TransactionRecord {
   /// many units as Apple states.
   func paid(_ order: Order?, isFurther: Bool) -> Money? {
     guard let order, !isFurther || price == nil else { return price }
-    guard let units = self.quantity, units > 0, units < order.quantity else { return order.amount }
-    return order.amount.share(Int64(units), of: Int64(order.quantity))
+    return share(of: order)
   }
 }
 
