@@ -13,7 +13,7 @@ package enum TransactionTable {
 
   private static let allNames = ColumnContents(ofColumns: .blank).columns.map(\.name)
 
-  /// The query for transactions (alias `t`) in the byte order of IDs, for `record(_:hiding:)`. Leaves out sales hidden by
+  /// The query for transactions (alias `t`) in the byte order of IDs, for `record(_:hiding:)`, without sales hidden by
   /// `isHidden`. A row holds only the newest refund, so rows with a hidden refund or withdrawal include their evidence.
   package static func byId(
     hiding isHidden: (_ date: String) throws(PostgresError) -> String, where restriction: String = "TRUE"
