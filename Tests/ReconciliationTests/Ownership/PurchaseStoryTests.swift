@@ -368,7 +368,7 @@ import Testing
 extension ShopFixture {
   /// An order so many hours after the purchase, with a signed proof and goods.
   @discardableResult
-  fileprivate mutating func posted(
+  mutating func posted(
     _ text: String, by user: String, hours: Int64 = 0, _ record: TransactionRecord, deliveredAt: Instant? = nil,
     _ change: (inout Order) -> Void = { _ in }
   ) -> Order {
