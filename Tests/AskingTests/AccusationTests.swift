@@ -196,7 +196,7 @@ import Testing
     let dates = try await QueueRebuild.shopDates(
       ofEarlierChecks: shop.settings, store: shop.session, sales: OpenSession { [session = shop.session] in session })
     // The outcomes of these checks have no answers, so only due dates are compared.
-    try await shop.session.withConnection { connection in
+    return try await shop.session.withConnection { connection in
       try connection.execute(
         """
         INSERT INTO night_audit.answers (run_id, as_of, subject_kind, subject_id, channel, outcome, facts)

@@ -272,7 +272,9 @@ import Testing
         try await receipts() == [
           "known verified false", "new pending wrong_bundle false", "without an order verified false",
         ])
-      let rebuilt = try await shop.session.withConnection { try QueueRebuild.run(isRepairing: false, on: $0) }
+      let rebuilt = try await shop.session.withConnection {
+        try QueueRebuild.run(isRepairing: false, shopDates: [:], on: $0)
+      }
       #expect(rebuilt.differentDueness == 0, "\(rebuilt)")
     }
     #expect(try await both(10).outcomes == [.verified: 3] && game.asked.isEmpty)
