@@ -58,6 +58,10 @@ extension SettingsLoader {
         throw ConfigurationError(
           key: "app.\(app.name).bundleId", problem: "\(app.bundleId) is also that of app.\(first.name); correct one")
       }
+      if let number = app.appAppleId, let first = apps[..<index].first(where: { $0.appAppleId == number }) {
+        throw ConfigurationError(
+          key: "app.\(app.name).appAppleId", problem: "\(number) is also that of app.\(first.name); correct one")
+      }
       if let sku = app.sku, let first = apps[..<index].first(where: { $0.sku == sku }) {
         throw ConfigurationError(
           key: "app.\(app.name).sku", problem: "\(sku) is also that of app.\(first.name); correct one")

@@ -166,11 +166,15 @@ import Testing
     #expect(warnings.contains { $0.contains(variable) } == isTold, "\(warnings)")
   }
 
-  /// Apple's reports identify an app by its SKU only.
-  @Test(arguments: [("{bundleId: y, sku: A1}", "app.b.sku"), ("{bundleId: x, sku: B1}", "app.b.bundleId")])
-  func bundleIDsAndSKUsAreUniqueAmongApps(_ other: String, _ key: String) throws {
+  /// Apple's reports identify an app by its SKU only, and its notifications by bundle ID and Apple ID.
+  @Test(
+    arguments: [
+      ("{bundleId: y, sku: A1}", "app.b.sku"), ("{bundleId: x, sku: B1}", "app.b.bundleId"),
+      ("{bundleId: y, appAppleId: 7}", "app.b.appAppleId"),
+    ])
+  func bundleIDsAppleIDsAndSKUsAreUniqueAmongApps(_ other: String, _ key: String) throws {
     let error = #expect(throws: ConfigurationError.self) {
-      try load("app: {a: {bundleId: x, sku: A1}, b: \(other)}\nappstore: {apps: [a, b]}")
+      try load("app: {a: {bundleId: x, appAppleId: 7, sku: A1}, b: \(other)}\nappstore: {apps: [a, b]}")
     }
     #expect(error?.key == key)
   }
