@@ -98,10 +98,12 @@ struct JSONFields: Sendable {
     return objects.count == elements.count ? objects : nil
   }
 
-  /// The source text of an object or array; nil if it is longer than `DecodingLimits.textLength`.
+  /// The source text of an object or array, without blanks between its tokens; nil if it is longer than
+  /// `DecodingLimits.textLength`.
   func json(_ key: String) -> String? {
     switch value(key) {
-    case .object(let range), .array(let range): plainText(String(validating: bytes[range], as: UTF8.self))
+    case .object(let range), .array(let range):
+      plainText(String(validating: withoutBlanksBetweenTokens(bytes[range]), as: UTF8.self))
     case .string, .number, .boolean, .null, nil: nil
     }
   }
@@ -181,6 +183,24 @@ struct JSONFields: Sendable {
 func withoutBlanks(_ text: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
   let end = text.lastIndex { !isBlank($0) }.map { $0 + 1 } ?? text.startIndex
   return text[..<end].drop(while: isBlank)
+}
+
+/// - Parameter json: a valid JSON value.
+private func withoutBlanksBetweenTokens(_ json: ArraySlice<UInt8>) -> [UInt8] {
+  var (isInString, isEscaped) = (false, false)
+  return json.filter { character in
+    guard isInString else {
+      isInString = character == UInt8(ascii: "\"")
+      return !isBlank(character)
+    }
+    if isEscaped {
+      isEscaped = false
+    } else {
+      isEscaped = character == UInt8(ascii: "\\")
+      isInString = character != UInt8(ascii: "\"")
+    }
+    return true
+  }
 }
 
 func isDigit(_ character: UInt8) -> Bool { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(character) }

@@ -82,6 +82,7 @@ public struct TransactionDetailsFields<Text: FieldText>: Equatable {
   public var offerType: Int32?
   public var offerIdentifier: Text?
   public var subscriptionGroupIdentifier: Text?
+  /// Apple's `commitmentInfo` as JSON without blanks between its tokens.
   public var commitmentInfo: Text?
   /// `BILLED_UPFRONT` or `MONTHLY`.
   public var billingPlanType: Text?

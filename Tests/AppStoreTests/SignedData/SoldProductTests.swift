@@ -30,6 +30,15 @@ import Testing
     #expect(records.allSatisfy { $0.details.subscriptionGroupIdentifier == "group" && $0.priceMilliunits == nil })
   }
 
+  @Test("The terms of a commitment are read whatever blanks their JSON has", arguments: ["", " ", "\n  "])
+  func commitment(blank: String) throws {
+    let terms = [#"{"billingPeriodNumber":"#, #"1,"commitmentPrice":"#, #"59880,"totalBillingPeriods":"#, "12}"]
+    let payload = String(try TestJWS.json(TestJWS.transaction { _ in }).dropLast())
+    let json = "\(payload),\"commitmentInfo\":\(terms.joined(separator: blank))}"
+    let fact = try TransactionFact(signed: #require(JSONFields(Array(json.utf8))), channel: .serverApi)
+    #expect(fact.details.commitmentInfo == terms.joined())
+  }
+
   @Test("A bundle without its transaction ID is read as an ordinary purchase")
   func incompleteBundle() throws {
     let fact = try fact { $0["bundleProductID"] = "bundle.monthly" }

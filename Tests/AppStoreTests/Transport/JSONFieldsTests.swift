@@ -75,6 +75,12 @@ struct JSONFieldsTests {
     #expect(json.texts("a") == ["p", nil, "q"] && json.texts("o") == nil)
   }
 
+  @Test func blanksBetweenTokensAreNoContent() throws {
+    let text = "{ \"a b\" : [ 1 ,\n\t2 ] , \"c\" : \" \\\" : \\\\\" , \"d\" : { } }"
+    #expect(try fields(text).json("a") == #"{"a b":[1,2],"c":" \" : \\","d":{}}"#)
+    #expect(try fields("7").json("a") == nil)
+  }
+
   @Test func invalidUTF8IsNoText() {
     #expect(JSONFields([0x7B, 0x22, 0x61, 0x22, 0x3A, 0x22, 0xFF, 0x22, 0x7D])?.text("a") == nil)
   }
