@@ -106,8 +106,7 @@ private struct AppReceiptContent {
       case .nonRenewing: 2
       case .autoRenewable: 3
       }
-    let isRevoked = transaction.type != .consumable && transaction.isRevoked(by: creationDate)
-    let revocationDate = isRevoked ? transaction.statedRevocationDate(at: creationDate) : nil
+    let cancellationDate = transaction.cancellationDate(at: creationDate)
     return [
       Self.attribute(1701, DER.integer(Int64(transaction.quantity ?? 1))),
       Self.attribute(1702, DER.utf8(transaction.productId)),
@@ -118,7 +117,7 @@ private struct AppReceiptContent {
       Self.attribute(1707, DER.integer(type)),
       Self.attribute(1708, DER.ia5(transaction.expiresDate.map(Self.date) ?? "")),
       Self.attribute(1711, DER.integer(transaction.webOrderLineItemId.flatMap { Int64($0) } ?? 0)),
-      Self.attribute(1712, DER.ia5(revocationDate.map(Self.date) ?? "")),
+      Self.attribute(1712, DER.ia5(cancellationDate.map(Self.date) ?? "")),
     ]
   }
 

@@ -113,9 +113,7 @@ struct ReceiptContent {
     if transaction.type == .autoRenewable {
       fields["is_in_intro_offer_period"] = "\(transaction.offerType == 1)"
     }
-    if transaction.type != .consumable, transaction.isRevoked(by: horizon),
-      let date = transaction.statedRevocationDate(at: horizon)
-    {
+    if let date = transaction.cancellationDate(at: horizon) {
       fields.merge(dates("cancellation_date", date)) { $1 }
       fields["cancellation_reason"] = "\(transaction.revocationReason ?? 0)"
     }

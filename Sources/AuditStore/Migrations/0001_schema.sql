@@ -1371,7 +1371,7 @@ BEGIN
         ('refund_request', 'requested or declined: Apple''s notification about a refund request; null: another notification.'),
         ('refund_requested_at', 'When Apple signed the newest refund request of the customer.'),
         ('refund_declined_at', 'When Apple declined that request.'),
-        ('revocation_of_some_items', 'Whether Apple refunded only some of several items.'),
+        ('revocation_of_some_items', 'Whether Apple refunded only some of several items; of a transaction empty if only receipts state the refund.'),
         ('reverses_refund', 'Whether the fact is Apple''s notification that a refund was reversed; false: it cannot show a refund.'),
         ('storefront', 'The country of the customer''s App Store, or Apple''s ID of that store.'),
         ('app_transaction_id', 'Apple''s ID of the customer and the app.'),

@@ -11,16 +11,19 @@ public struct RevocationFields<Text: FieldText>: Equatable {
   public var reason: Int32?
   /// True if some of several items were refunded (`advancedCommerceInfo.items`): an unknown part.
   public var coversSomeItemsOnly: Bool
+  /// True if only receipts state it. They have no field for the refunded share.
+  public var isUnsigned: Bool
 
   public init(
     date: Instant, percentage: Int32? = nil, type: Text? = nil, reason: Int32? = nil,
-    coversSomeItemsOnly: Bool = false
+    coversSomeItemsOnly: Bool = false, isUnsigned: Bool = false
   ) {
     self.date = date
     self.percentage = percentage
     self.type = type
     self.reason = reason
     self.coversSomeItemsOnly = coversSomeItemsOnly
+    self.isUnsigned = isUnsigned
   }
 }
 
@@ -33,10 +36,10 @@ extension RevocationFields: FieldCoded {
     try coder.code(&percentage, "revocation_percentage")
     try coder.code(&type, "revocation_type")
     try coder.code(&reason, "revocation_reason")
-    // Rows of earlier versions do not state it.
-    var coversSome: Bool? = coversSomeItemsOnly
+    // Only signed data has the items.
+    var coversSome: Bool? = isUnsigned ? nil : coversSomeItemsOnly
     try coder.code(&coversSome, "revocation_of_some_items")
-    coversSomeItemsOnly = coversSome ?? false
+    (coversSomeItemsOnly, isUnsigned) = (coversSome ?? false, coversSome == nil)
   }
 }
 
@@ -80,6 +83,7 @@ extension Revocation {
   private func restated(by newer: Revocation) -> Revocation {
     var revocation = self
     revocation.reason = newer.reason ?? reason
+    revocation.isUnsigned = isUnsigned && newer.isUnsigned
     return revocation
   }
 

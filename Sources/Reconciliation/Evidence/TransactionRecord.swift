@@ -119,11 +119,8 @@ public struct TransactionRecord: Hashable, Sendable {
   /// True if Apple withdrew the refund after the as-of, so that its state at the as-of is unknown.
   public var isRefundDoubtful: Bool { self.revocation != nil && self.revocationWithdrawnDate != nil }
 
-  /// True if only receipts state the refund in force. They have no field for the refunded share.
-  public var isRefundShareUnknown: Bool {
-    guard let refund = self.revocation, !refund.statesShare else { return false }
-    return !self.channel.isSigned(statesToken: self.appAccountToken != .absent)
-  }
+  /// True if only receipts state the refund in force, so that its share is unknown.
+  public var isRefundShareUnknown: Bool { self.revocation.map { $0.isUnsigned && !$0.statesShare } ?? false }
 
   /// True if a source has stated whether it was refunded, and how much of it.
   public var isRefundKnown: Bool { self.isRevocationKnown && !isRefundShareUnknown }
@@ -281,7 +278,8 @@ private struct RefundHistory {
     // The silence of verifyReceipt withdraws only a refund that verifyReceipt has shown.
     let withdrawsByAbsence = fact.channel == .verifyReceipt && channel == .verifyReceipt
     switch fact.revocation {
-    case .stated(.some(let stated)):
+    case .stated(.some(var stated)):
+      stated.isUnsigned = !fact.isSigned
       // Channels date one refund differently: it keeps its first date, so that a later date does not hide it.
       let refund =
         fact.isSigned ? stated.completed(by: newest) : stated.ended(byUpgrade: isUpgraded).yielding(to: newest)

@@ -634,11 +634,12 @@ struct ShopRows {
       INSERT INTO night_audit.transactions (environment, transaction_id, original_transaction_id, bundle_id, product_id,
         quantity, purchased_at, original_purchased_at, expires_at, subscription_expires_at, revoked_at, revocation_told_at,
         tells_account_token, app_account_token, is_contradictory, is_renewal, channel, signed_at, checked_at,
-        web_order_line_item_id, price_milliunits, currency)
+        web_order_line_item_id, revocation_of_some_items, price_milliunits, currency)
       VALUES ('Production', '\(id)', '\(original ?? id)', '\(bundle)', '\(product)', 1, \(date),
         \(Self.time(firstHours ?? hours)), \(expiry), \(expiry), \(isRevoked ? Self.time(24) : "NULL"), \(asOf), \(token != nil),
         \(Self.text(token)),
         \(isContradictory), \(isRenewal.map { "\($0)" } ?? "NULL"), 'serverApi', \(asOf), \(asOf), \(Self.text(period)),
+        \(isRevoked ? "false" : "NULL::boolean"),
         \(price.map { "\($0), 'USD'" } ?? "NULL, NULL"));
 
       """

@@ -59,6 +59,21 @@ import Testing
     #expect(told.findings.contains { $0["kind"] == "partial_refund" && $0["order_id"] == "listed" })
   }
 
+  @Test func theShareOfAReceiptsRefundStaysOpenBesideANotificationOfTheSale() async throws {
+    let details: [String: Any] = [
+      "type": "Non-Consumable", "receiptCancellationDate": SignedShop.milliseconds("2026-11-19T09:00:00Z"),
+    ]
+    let shop = try await SignedShop(
+      transactions: [SignedShop.gems("201").merging(details) { $1 }],
+      errors: ["201": ["errorCode": 5_000_001, "httpStatus": 500]], signsReceipts: true)
+    try await shop.order("listed")
+    try await shop.receipt(shop.payload("app", ["201"], at: "2026-11-19T12:00:00Z"), for: "listed")
+    let night = try await shop.night(exits: 3)
+    #expect(night.payments["listed"] == "unconfirmed awaiting_evidence", "\(night.payments)")
+    #expect(try shop.table("refunds", night.directory).isEmpty)
+    #expect(!night.findings.contains { $0["kind"]?.contains("refund") == true }, "\(night.findings)")
+  }
+
   @Test func aRefundOfASecondChargeHasItsOwnPrice() async throws {
     let part: [String: Any] = [
       "price": 5_000, "currency": "EUR", "revocationType": "REFUND_PRORATED", "revocationPercentage": 40_000,

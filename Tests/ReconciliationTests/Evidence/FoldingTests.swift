@@ -148,7 +148,7 @@ import Testing
         Revocation(date: date + .hours(23), type: "REFUND_PRORATED", reason: 1),
         Revocation(date: date, percentage: 30_000, type: "REFUND_PRORATED", reason: 1)
       ),
-      (Revocation(date: date + .days(1)), Revocation(date: date + .days(1))),
+      (Revocation(date: date + .days(1)), Revocation(date: date + .days(1), isUnsigned: true)),
     ] {
       let facts = [
         TransactionFact.evidence(at: 1, by: .serverApi, .stated(part)), .evidence(at: 2, by: channel, .stated(newer)),
@@ -188,7 +188,7 @@ import Testing
         let facts = [
           TransactionFact.evidence(at: 1, by: one, .stated(refund)), .evidence(at: 1, by: other, .stated(nil)),
         ]
-        #expect(TransactionRecord.folding(facts)?.revocation == refund, "\(one), \(other)")
+        #expect(TransactionRecord.folding(facts)?.revocation?.date == refund.date, "\(one), \(other)")
       }
     }
   }
@@ -228,7 +228,32 @@ import Testing
     var old = TransactionFact.evidence(at: 2, by: .verifyReceipt, .absent)
     old.cannotStateRefunds = true
     let record = TransactionRecord.folding([.evidence(at: 1, by: .verifyReceipt, .stated(refund)), old])
-    #expect(record?.revocation == refund && record?.revocationWithdrawnDate == nil)
+    #expect(record?.revocation?.date == refund.date && record?.revocationWithdrawnDate == nil)
+  }
+
+  @Test(
+    "The share of a receipt's refund is unknown until signed data states the refund",
+    arguments: [EvidenceChannel.verifyReceipt, .offline])
+  func shareOfUnsignedRefunds(channel: EvidenceChannel) throws {
+    func isShareUnknown(_ facts: TransactionFact...) throws -> Bool {
+      let isUnknown = try #require(TransactionRecord.folding(facts)).isRefundShareUnknown
+      #expect(TransactionRecord.folding(facts.reversed())?.isRefundShareUnknown == isUnknown)
+      return isUnknown
+    }
+    var sale = TransactionFact.evidence(at: 1, by: .notification, .stated(nil))
+    sale.appAccountToken = .stated(nil)
+    let receipt = TransactionFact.evidence(at: 2, by: channel, .stated(refund))
+    var later = sale
+    (later.signedDate, later.revocation) = (Instant(seconds: 3), .absent)
+    #expect(try isShareUnknown(receipt) && isShareUnknown(sale, receipt) && isShareUnknown(sale, receipt, later))
+    later.revocation = .stated(refund)
+    #expect(try !isShareUnknown(sale, receipt, later))
+    var earlier = later
+    earlier.signedDate = Instant(seconds: 1)
+    #expect(try !isShareUnknown(earlier, receipt))
+    var upgraded = sale
+    upgraded.isUpgraded = true
+    #expect(try !isShareUnknown(upgraded, receipt))
   }
 
   @Test(

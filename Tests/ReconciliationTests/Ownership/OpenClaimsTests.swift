@@ -203,21 +203,18 @@ import Testing
   @Test(
     "The extent of a refund that only receipts state is open while Apple may answer",
     arguments: [
-      (.unanswered(.unreachable), .offline, .absent, "unconfirmed awaiting_evidence"),
-      (.unanswered(.unreachable), .verifyReceipt, .stated(nil), "unconfirmed awaiting_evidence"),
-      (.unanswered(.unreachable), .offline, .stated(nil), "reversed"),
-      (.unanswered(.unreachable), .notification, .absent, "reversed"), (.verified(.app), .offline, .absent, "reversed"),
-      (.review(.accountGone), .verifyReceipt, .absent, "reversed"),
-    ] as [(ProofState, EvidenceChannel, Statement<String?>, String)])
-  func refundOfAList(
-    state: ProofState, channel: EvidenceChannel, token: Statement<String?>, payment: String
-  ) throws {
+      (.unanswered(.unreachable), true, "unconfirmed awaiting_evidence"),
+      (.unanswered(.unreachable), false, "reversed"), (.verified(.app), true, "reversed"),
+      (.review(.accountGone), true, "reversed"),
+    ] as [(ProofState, Bool, String)])
+  func refundOfAList(state: ProofState, isUnsigned: Bool, payment: String) throws {
     let kinds: Set<FindingKind> = [.refundedStillDelivered, .refundNotBooked, .partialRefund, .amountMismatch]
     for (percentage, expected) in [(nil, payment), (30_000, "paid")] as [(Int32?, String)] {
       let world = shop { scene in
         let record = scene.transaction {
-          $0.revocation = Revocation(date: ordered + .days(1), percentage: percentage)
-          ($0.channel, $0.appAccountToken, $0.priceMilliunits) = (channel, token, 1)
+          $0.revocation = Revocation(date: ordered + .days(1), percentage: percentage, isUnsigned: isUnsigned)
+          // Signed data about the sale does not sign the receipt's refund.
+          ($0.channel, $0.appAccountToken, $0.priceMilliunits) = (.notification, .stated(nil), 1)
         }
         scene.order(with: .init(state, of: [record]), isServed: true)
       }

@@ -20,6 +20,13 @@ extension World.Transaction {
     revocationRestatedDate.map { horizon < $0 } ?? false ? firstRevocationDate : revocationDate
   }
 
+  /// The cancellation date in receipts of a time; nil: none. Receipts show no refund of a consumable.
+  func cancellationDate(at horizon: Int64) -> Int64? {
+    if type == .consumable { return nil }
+    if isRevoked(by: horizon) { return statedRevocationDate(at: horizon) }
+    return receiptCancellationDate.flatMap { $0 <= horizon ? $0 : nil }
+  }
+
   func lastModified(by horizon: Int64) -> Int64 { events(by: horizon).max() ?? purchaseDate }
 
   /// True if family sharing ended, so no money was returned.

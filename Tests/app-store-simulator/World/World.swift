@@ -56,6 +56,8 @@ struct World: Sendable {
     var revocationPercentage: Int?
     /// When Apple reversed the refund.
     var refundReversedDate: Int64?
+    /// A cancellation date that receipts alone state, as of an upgraded period, whose signed data has no revocation.
+    var receiptCancellationDate: Int64?
     /// Milliunits of the currency, for the whole quantity.
     var price: Int64?
     var currency: String?
