@@ -74,7 +74,7 @@ extension Audit {
       timeZone: settings.timeZoneName, configuration: settings.digest, findings: findings, history: history + [tonight])
     summary.missingDays = plan.period.missingDays(at: plan.asOf, in: settings.timeZone)
     summary.feedCoverage = coverage
-    summary.notChecked = settings.notChecked(coverage)
+    summary.notChecked = settings.notChecked(coverage, in: plan.selection)
     for app in settings.apps { summary.notAsked[app.name] = collector.lookupImpossible[app.bundleId] }
     summary.settings = settings.settingWords
     return summary

@@ -4,10 +4,10 @@ import Run
 import Settings
 
 extension Settings {
-  /// By app, the kinds of findings that its channel and its notifications cannot show.
-  func notChecked(_ coverage: [String: FeedCoverage]) -> [String: [FindingKind]] {
+  /// By selected app, the kinds of findings that its channel and its notifications cannot show.
+  func notChecked(_ coverage: [String: FeedCoverage], in selection: Selection) -> [String: [FindingKind]] {
     var kinds: [String: [FindingKind]] = [:]
-    for app in apps {
+    for app in apps where selection.bundleId.map({ $0 == app.bundleId }) ?? true {
       let ofChannel =
         effectiveChannel(of: app) == .verifyReceipt ? FindingKind.allCases.filter { $0.has(.needsServerAPI) } : []
       let unseen = ofChannel + (coverage[app.name]?.unseenKinds ?? [])

@@ -64,7 +64,7 @@ struct AboutPage {
   private mutating func writeNotChecked(_ facts: SummaryFacts) throws(SpreadsheetError) {
     try heading("What could not be checked")
     if facts.notChecked.isEmpty, facts.notAsked.isEmpty {
-      try entry("Nothing", "The channels of all apps support every kind of finding.")
+      try entry("Nothing", "The channels of all listed apps support every kind of finding.")
     }
     for (app, kinds) in facts.notChecked.sorted(by: { $0.key < $1.key }) {
       try entry(app, kinds.map(\.title).joined(separator: ", "))

@@ -7,6 +7,7 @@ import TestSupport
 import Testing
 
 @testable import AuditStore
+@testable import Auditing
 @testable import Run
 
 /// Counts the stored transactions that are sales, and those that notifications reported.
@@ -61,6 +62,16 @@ import Testing
     #expect(try await measure([Sale(id: "1")], channel: .verifyReceipt).isEmpty)
     #expect(try await measure([Sale(id: "1")], unswept: .offerRedeemed).isEmpty)
     #expect(try await measure([Sale(id: "1")], unswept: .refund)["game"]?.share == 1)
+  }
+
+  @Test func aReportOfOneAppNamesTheUncheckedKindsOfThatAppAlone() {
+    var settings = Settings()
+    settings.apps = ["x", "y"].map { Settings.App(name: "app " + $0, bundleId: $0) }
+    settings.channel = .verifyReceipt
+    var selection = Selection()
+    #expect(settings.notChecked([:], in: selection).keys.sorted() == ["app x", "app y"])
+    selection.bundleId = "y"
+    #expect(settings.notChecked([:], in: selection).keys.sorted() == ["app y"])
   }
 
   private func measure(
