@@ -253,10 +253,12 @@ package struct RecheckStage: Sendable {
   }
 
   /// Adds the channel's questions. Without questions the offline judgement is the result, as for a signed proof beyond
-  /// the horizon, which only proves ownership. If Apple is not asked, signed facts are stored. Returns true to ask.
+  /// the horizon, which only proves ownership, unless the run is about its order. If Apple is not asked, signed facts
+  /// are stored. Returns true to ask.
   private func addQuestions(to check: inout CheckInProgress, isAsking: Bool) async -> Bool {
     guard let channel = preparation.channel(for: check) else { return false }
-    let isBeyond = check.genuine != nil && check.row.history.isBeyond(settings.duenessPolicy)
+    let isBeyond =
+      !queue.isOfOrder && check.genuine != nil && check.row.history.isBeyond(settings.duenessPolicy)
     check.questions = isBeyond ? [] : channel.questions(about: check)
     if check.questions.isEmpty {
       await finish(channel.result(of: check, answers: []), of: channel)

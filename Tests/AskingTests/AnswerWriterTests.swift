@@ -104,6 +104,19 @@ import Testing
     try await expectRebuildAgrees()
   }
 
+  @Test func signedDataAloneIsNoAnswerAboutATransaction() async throws {
+    try await addReceipts(1)
+    let writer = shop.writer()
+    var signed = fact("t1", signed: asOf - .days(3))
+    signed.channel = .offline
+    try await writer.write([try await result("r1", [signed])])
+    #expect(try await transaction("checked_at IS NULL").bool(0))
+    try await expectRebuildAgrees()
+    try await writer.write([try await result("r1", [fact("t1", signed: asOf - .days(1))])])
+    #expect(try await transaction("checked_at").timestamp(0) == asOf.microseconds)
+    try await expectRebuildAgrees()
+  }
+
   /// Apple's further facts are evidence, but no content of the proof, also after a rebuild.
   @Test func furtherFactsAreNotLinkedToAProof() async throws {
     try await addReceipts(1)

@@ -262,7 +262,8 @@ struct ScriptedChannel: AppleChannel {
 
   init(_ script: AnswerScript, of bundleId: String = "com.example.game", asOf: Instant = RecheckFixture.asOf) {
     app = Settings.App(name: bundleId, bundleId: bundleId)
-    policy = ServerAPIChannel.Policy(asOf: asOf, refundWindow: .days(120), notFoundGrace: .hours(24))
+    policy = ServerAPIChannel.Policy(
+      asOf: asOf, refundWindow: .days(120), matchWindow: .hours(72), notFoundGrace: .hours(24))
     self.script = script
   }
 

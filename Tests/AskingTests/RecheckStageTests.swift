@@ -46,6 +46,19 @@ import Testing
     #expect(evidence == ["1 offline", "1 serverApi", "2 offline", "2 serverApi"])
   }
 
+  @Test func aRunAboutOneOrderAsksAboutProofsBeyondTheHorizon() async throws {
+    try await shop.order("o", transaction: nil, age: .days(150))
+    try await shop.receipt("r", for: "o", age: .days(150))
+    let script = AnswerScript.found(1...2)
+    #expect(try await shop.recheck(script, judge: Self.device).outcomes == [.verified: 1] && script.asked.isEmpty)
+    var selection = Selection()
+    selection.orderId = "o"
+    let asOf = Self.asOf + .days(1)
+    let summary = try await shop.recheck(script, asOf: asOf, judge: Self.device, selection: selection)
+    #expect(summary.outcomes == [.verified: 1] && script.asked == ["1", "2"])
+    #expect(try await checks() == ["r verified 1 serverApi"])
+  }
+
   /// Without an answer, each receipt has its own attempt.
   @Test(arguments: [ChannelAnswer.found("1"), .silent]) func aPurchaseOfSeveralReceiptsIsAskedAboutOnce(
     answer: ChannelAnswer

@@ -10,16 +10,23 @@ import Testing
 @Suite struct ServerAPIChannelTests {
   private static let asOf = RecheckFixture.asOf
   private static let policy = ServerAPIChannel.Policy(
-    asOf: asOf, refundWindow: .days(120), notFoundGrace: .hours(24))
+    asOf: asOf, refundWindow: .days(120), matchWindow: .hours(72), notFoundGrace: .hours(24))
 
   private static func fact(
-    _ id: String, daysAgo: Int64 = 1, channel: EvidenceChannel = .offline, environment: AppleEnvironment = .production
+    _ id: String, daysAgo: Int64 = 1, channel: EvidenceChannel = .offline, environment: AppleEnvironment = .production,
+    product: String = "gems", isRefunded: Bool = false
   ) -> TransactionFact {
     var fact = TransactionFact(
-      environment: environment, transactionId: id, productId: "gems", channel: channel, signedDate: asOf)
+      environment: environment, transactionId: id, productId: product, channel: channel, signedDate: asOf)
     fact.bundleId = "com.example.game"
     fact.purchaseDate = asOf - .days(daysAgo)
+    if isRefunded { fact.revocation = .stated(Revocation(date: asOf - .hours(1))) }
     return fact
+  }
+
+  /// A receipt of an order of `gems` that was made before the refund window.
+  private static func receipt(ofOldOrder facts: [TransactionFact], daysAgo: Int64 = 150) -> CheckInProgress {
+    receipt(.app, genuine(facts)).with(\.shop.productId, "gems").with(\.shop.orderCreatedAt, asOf - .days(daysAgo))
   }
 
   private static func genuine(
@@ -75,6 +82,20 @@ import Testing
     (
       "no more than a hundred", receipt(.app, genuine((1...130).map { fact("\($0)", daysAgo: Int64($0 % 110)) })),
       (1...130).map { (Int64($0 % 110), "\($0)") }.sorted { $0 < $1 }.prefix(100).map(\.1)
+    ),
+    (
+      "the order's product near its date, and each refund, whatever their age",
+      receipt(
+        ofOldOrder: [
+          fact("1", daysAgo: 150), fact("2", daysAgo: 153), fact("3", daysAgo: 154), fact("4", daysAgo: 146),
+          fact("5", daysAgo: 150, product: "sword"), fact("6", daysAgo: 200, product: "sword", isRefunded: true),
+          fact("7", daysAgo: 3),
+        ]), ["1", "2", "6", "7"]
+    ),
+    (
+      "the order's purchase before a hundred newer ones",
+      receipt(ofOldOrder: (1...130).map { fact("\($0)", product: "sword") } + [fact("0", daysAgo: 150)]),
+      ["0"] + (1...130).map { "\($0)" }.sorted().prefix(99)
     ),
     ("an empty receipt", receipt(.app, genuine([])), []),
     ("a look-up", lookup("5"), ["5"]),

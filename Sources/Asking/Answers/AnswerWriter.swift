@@ -87,7 +87,7 @@ package struct AnswerWriter: Sendable {
       parts.map { ($0, nil) } + zip(answered, judged).map { ($0, $1.count) }, on: connection)
     let doubtful = try needs.doubtful(candidates, on: connection)
     let records = try EvidenceTable.fold(facts.map(\.fact), on: connection)
-    try TransactionTable.upsert(records, checkedAt: asOf, on: connection)
+    try TransactionTable.upsert(records, checkedAt: asOf, unasked: facts.map(\.fact).unasked, on: connection)
     try link(facts, on: connection)
     try noteFacts(results.filter { $0.outcome == .pending }, areAnswers: false, on: connection)
     if answered.isEmpty { return }

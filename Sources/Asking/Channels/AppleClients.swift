@@ -35,7 +35,8 @@ package enum AppleClients {
       let client = try serverAPI(
         of: app, settings: settings, transport: transport, roots: roots ?? TrustedRoots.none, pace: pace, now: now)
       let policy = ServerAPIChannel.Policy(
-        asOf: asOf, refundWindow: settings.refundWindow, notFoundGrace: settings.notFoundGrace)
+        asOf: asOf, refundWindow: settings.refundWindow, matchWindow: settings.matchWindow,
+        notFoundGrace: settings.notFoundGrace)
       return ServerAPIChannel(app: app, client: client, policy: policy)
     }
   }

@@ -7,12 +7,14 @@ import Settings
 /// The App Store Server API for one app, where a question is a transaction ID. The signature proves a receipt; Apple is
 /// asked for the present state of its purchases.
 package struct ServerAPIChannel: AppleChannel {
-  /// The most purchases of one app receipt that are asked about, the newest first.
+  /// The most purchases of one app receipt that are asked about, unless more matter for its order.
   package static let mostQuestions = 100
 
   package struct Policy: Sendable {
     package var asOf: Instant
     package var refundWindow: Span
+    /// The greatest distance between an order and its purchase.
+    package var matchWindow: Span
     /// How long Apple may not know a transaction.
     package var notFoundGrace: Span
   }
@@ -61,7 +63,7 @@ package struct ServerAPIChannel: AppleChannel {
     case (.receipt, .genuine(let proof)):
       // Apple does not answer about another app's purchases, and no money moves in the sandbox.
       guard proof.bundleId == bundleId, proof.environment == .production else { return [] }
-      return ids(of: proof, named: check.shop.statedTransactionId, policy: policy).map {
+      return ids(of: proof, for: check.shop, policy: policy).map {
         Question(.transaction(id: $0), first: .production)
       }
     case (.receipt, .claim(let claim)):
@@ -74,19 +76,34 @@ package struct ServerAPIChannel: AppleChannel {
     }
   }
 
-  /// The purchases in a receipt that an order could claim or Apple could have refunded. The stated one comes first,
-  /// then those within the refund window, newest first.
-  private static func ids(of proof: GenuineProof, named: String?, policy: Policy) -> [String] {
+  /// The purchases in a receipt that Apple is asked about: the stated one, those that matter for the receipt's order
+  /// whatever their age, and then others within the refund window. In each group the newest come first.
+  private static func ids(of proof: GenuineProof, for shop: ProofDescription, policy: Policy) -> [String] {
     if let id = proof.signedTransactionId { return [id] }
-    let start = policy.asOf - policy.refundWindow
-    let likely = proof.facts.filter { $0.transactionId == named || $0.purchaseDate.map { $0 > start } ?? true }
-    let sorted = likely.sorted { left, right in
-      if (left.transactionId == named) != (right.transactionId == named) { return left.transactionId == named }
-      let (leftDate, rightDate) = (left.purchaseDate ?? policy.asOf, right.purchaseDate ?? policy.asOf)
-      return leftDate == rightDate ? left.transactionId < right.transactionId : leftDate > rightDate
+    let likely = policy.asOf - policy.refundWindow
+    let ranked = proof.facts.compactMap { fact -> (rank: Int, date: Instant, id: String)? in
+      let date = fact.purchaseDate ?? policy.asOf
+      let isStated = fact.transactionId == shop.statedTransactionId
+      let rank = isStated ? 0 : matters(fact, for: shop, policy: policy) ? 1 : 2
+      guard rank < 2 || date > likely else { return nil }
+      return (rank: rank, date: date, id: fact.transactionId)
     }
+    let sorted = ranked.sorted { ($0.rank, $1.date, $0.id) < ($1.rank, $0.date, $1.id) }
+    var ids: [String] = []
     var seen: Set<String> = []
-    return Array(sorted.map(\.transactionId).filter { seen.insert($0).inserted }.prefix(mostQuestions))
+    for (rank, _, id) in sorted where rank < 2 || ids.count < mostQuestions {
+      if seen.insert(id).inserted { ids.append(id) }
+    }
+    return ids
+  }
+
+  /// True if the order may own the purchase, or if Apple has refunded it. A receipt shows neither Family Sharing nor the
+  /// refunded share, nor a later refund.
+  private static func matters(_ fact: TransactionFact, for shop: ProofDescription, policy: Policy) -> Bool {
+    if case .stated(.some) = fact.revocation { return true }
+    guard let created = shop.orderCreatedAt, fact.productId == shop.productId else { return false }
+    let dates = [fact.purchaseDate, fact.originalPurchaseDate].compactMap(\.self)
+    return dates.isEmpty || dates.contains { ($0 - created).magnitude <= policy.matchWindow }
   }
 
   /// The result of a check. It is answered only if each of its questions is.

@@ -21,6 +21,8 @@ package struct CheckQueue: Sendable {
   private let selection: Selection
   /// True if no filter narrows the checks.
   package var isWhole: Bool { !selection.isNarrowing }
+  /// True for a run about one order, which always asks.
+  var isOfOrder: Bool { selection.orderId != nil }
   private let claims: Claims
 
   private final class Claims: Sendable {
@@ -100,7 +102,7 @@ package struct CheckQueue: Sendable {
 
   /// Makes all checks of the selected order due, because a run with `--order` always asks.
   func askAboutOrder() async throws {
-    guard selection.orderId != nil, let subjects = try await subjects() else { return }
+    guard isOfOrder, let subjects = try await subjects() else { return }
     try await table.change(where: Self.isListed("$1", "$2"), subjects.parameters, in: store) { row in
       guard row.history.lastAttempt.map({ $0 < asOf }) ?? false else { return false }
       row.history.criticalSince = asOf

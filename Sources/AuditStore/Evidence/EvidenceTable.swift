@@ -232,6 +232,27 @@ extension TransactionFact: FieldCoded {
   }
 }
 
+extension EvidenceChannel {
+  /// True for what Apple states when it is asked, and false for what it signed earlier.
+  var isAnswer: Bool {
+    switch self {
+    case .offline: false
+    case .verifyReceipt, .serverApi, .notification: true
+    }
+  }
+}
+
+extension Sequence<TransactionFact> {
+  /// The transactions that none of the facts answers about.
+  package var unasked: Set<TransactionKey> {
+    var (offline, asked): (Set<TransactionKey>, Set<TransactionKey>) = ([], [])
+    for fact in self {
+      if fact.channel.isAnswer { asked.insert(fact.key) } else { offline.insert(fact.key) }
+    }
+    return offline.subtracting(asked)
+  }
+}
+
 extension TransactionFact {
   var key: TransactionKey { TransactionKey(environment: environment, transactionId: Identifier(transactionId)) }
 }

@@ -168,14 +168,15 @@ package enum TransactionTable {
     return (records, unfolded)
   }
 
-  /// Writes folded records. `checkedAt` is the as-of of the run that asked.
+  /// Writes folded records. `checkedAt` is the as-of of the run that asked. It does not date the `unasked` ones.
   package static func upsert(
-    _ records: [TransactionRecord], checkedAt: Instant, on connection: borrowing BlockingConnection
+    _ records: [TransactionRecord], checkedAt: Instant, unasked: Set<TransactionKey> = [],
+    on connection: borrowing BlockingConnection
   ) throws(PostgresError) {
     try write(
       records.map { record in
         var record = record
-        record.checkedAt = checkedAt
+        record.checkedAt = unasked.contains(record.key) ? nil : checkedAt
         return record
       }, into: "night_audit.transactions", on: connection)
     try spreadOverPeriods(

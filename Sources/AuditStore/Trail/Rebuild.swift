@@ -83,13 +83,14 @@ package struct Rebuild {
       DECLARE facts NO SCROLL CURSOR FOR SELECT \(columns) FROM \(evidence) e ORDER BY transaction_id, environment
       """)
     var facts: [TransactionFact] = []
-    var checkedAt = Instant(microseconds: 0)
+    var checkedAt: Instant?
     var records: [TransactionRecord] = []
     func fold() {
       guard var record = TransactionRecord.folding(facts) else { return }
       record.checkedAt = checkedAt
       records.append(record)
       facts.removeAll(keepingCapacity: true)
+      checkedAt = nil
     }
     while true {
       let rows = try connection.execute("FETCH \(batchSize) FROM facts")
@@ -101,7 +102,7 @@ package struct Rebuild {
         if let last = facts.last, last.transactionId != fact.transactionId || last.environment != fact.environment {
           fold()
         }
-        checkedAt = facts.isEmpty ? asOf : max(checkedAt, asOf)
+        if fact.channel.isAnswer { checkedAt = max(checkedAt ?? asOf, asOf) }
         facts.append(fact)
       }
       if count == 0 { break }

@@ -47,7 +47,7 @@ public struct TransactionContents<ID: FieldText, Text: FieldText>: Equatable {
   public var firstSignedDate: Instant?
   /// When Apple first signed a notification about it; nil: no notification is known.
   public var notifiedDate: Instant?
-  /// The as-of of the last run that asked Apple about it.
+  /// The as-of of the last run that asked Apple about it; nil: it is known from signed data alone.
   public var checkedAt: Instant?
   /// The other transaction IDs of the same purchase, sorted.
   public var otherIds: [ID] = []

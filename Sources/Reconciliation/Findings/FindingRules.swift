@@ -68,6 +68,11 @@ final class FindingRules {
     considerCatalogue()
     if let openOwnershipReason { requireReview(Reason(openOwnershipReason)) }
     if let unread { requireReview(Reason(unread)) { isDecidedByPayment && $0 != .look } }
+    if rules.appsWithLookup.contains(rules.bundleId(of: order)),
+      facts.claims.owned.contains(where: \.isRefundShareUnknown)
+    {
+      requireReview("Apple has not stated how much of the purchase was refunded.") { $0 == .bookRefund }
+    }
     for index in found.indices where found[index].action.movesGoods {
       if found[index].evidenceCheckedAt.map({ $0 < rules.asOf }) ?? true {
         (found[index].action, found[index].units) = (.look, nil)

@@ -224,7 +224,9 @@ import Testing
         VALUES ($1::uuid, 'run', $2, $2 + interval '1 second', '2125-12-31', '2125-12-31', 'UTC', '', true, 'host', '1')
         """, [.text(run), .timestamp(ahead.microseconds)])
       var random = SeededGenerator(seed: 3)
-      try store([fact("t1", at: StoredNights.asOf, using: &random)], runId: run, asOf: ahead, on: connection)
+      var answer = fact("t1", at: StoredNights.asOf, using: &random)
+      answer.channel = .serverApi
+      try store([answer], runId: run, asOf: ahead, on: connection)
       try connection.execute(
         """
         INSERT INTO night_audit.receipt_checks (subject_kind, subject_id, received_at, last_attempt, due_from)
@@ -265,7 +267,7 @@ import Testing
         FROM night_audit.evidence
         """, [.text(runId), .timestamp(asOf.microseconds)])
       let records = try EvidenceTable.fold(facts, on: connection)
-      try TransactionTable.upsert(records, checkedAt: asOf, on: connection)
+      try TransactionTable.upsert(records, checkedAt: asOf, unasked: facts.unasked, on: connection)
     }
   }
 

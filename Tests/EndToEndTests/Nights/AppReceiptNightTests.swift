@@ -59,6 +59,34 @@ import Testing
     #expect(told.findings.contains { $0["kind"] == "partial_refund" && $0["order_id"] == "listed" })
   }
 
+  /// A receipt shows neither the refunded share nor a reversal, however long ago Apple refunded the purchase.
+  @Test func purchasesOfTheReceiptsOrderAreAskedAboutAfterTheRefundWindow() async throws {
+    let (bought, refunded) = ("2026-10-01T12:00:00Z", "2026-10-02T12:00:00Z")
+    func purchase(_ id: String, _ details: [String: Any]) -> [String: Any] {
+      SignedShop.gems(id, purchased: bought, refunded: refunded).merging(["type": "Non-Consumable"]) { $1 }
+        .merging(details) { $1 }
+    }
+    let shop = try await SignedShop(
+      transactions: [
+        purchase("201", ["revocationType": "REFUND_PRORATED", "revocationPercentage": 20_000]),
+        purchase("202", ["refundReversedDate": SignedShop.milliseconds("2026-10-10T12:00:00Z")]),
+      ], signsReceipts: true)
+    try shop.configure("recheck:\n  refundWindow: 10d")
+    for (order, id) in [("half", "201"), ("reversed", "202")] {
+      try await shop.order(order, created: bought)
+      try await shop.receipt(
+        shop.payload("app", [id], at: "2026-10-05T12:00:00Z"), for: order, received: "2026-10-05T12:00:01Z")
+    }
+    try shop.forgetRequests()
+    let night = try await shop.night(since: "2026-10-01", exits: 0)
+    #expect(try shop.timesAsked() == ["201": 1, "202": 1])
+    #expect(night.payments == ["half": "paid", "reversed": "paid"], "\(night.payments)")
+    #expect(!night.kinds.contains("refunded_still_delivered") && !night.kinds.contains("refund_not_booked"))
+    try shop.forgetRequests()
+    try await shop.nightAudit("recheck", "--order", "half", "--as-of", "2026-11-20T05:00:00Z", exits: [0])
+    #expect(try shop.timesAsked() == ["201": 1])
+  }
+
   @Test func theShareOfAReceiptsRefundStaysOpenBesideANotificationOfTheSale() async throws {
     let details: [String: Any] = [
       "type": "Non-Consumable", "receiptCancellationDate": SignedShop.milliseconds("2026-11-19T09:00:00Z"),
