@@ -192,6 +192,19 @@ import Testing
     #expect(result.signedTransactionId == (check.kind == .signed && check.genuine != nil ? "1" : nil), "\(name)")
   }
 
+  @Test("Apple is asked for the status after periods that ended, refunded or not, and that the family lost")
+  func openStatuses() {
+    func isOpen(days: Int64, isRefunded: Bool, _ ownership: Ownership = .purchased) -> Bool {
+      var fact = Self.fact("1", channel: .serverApi)
+      (fact.productType, fact.expiresDate, fact.ownership) = (.autoRenewable, Self.asOf + .days(days), ownership)
+      fact.revocation = .stated(isRefunded ? Revocation(date: Self.asOf - .days(1)) : nil)
+      return fact.leavesStatusOpen(at: Self.asOf)
+    }
+    #expect(isOpen(days: -1, isRefunded: false) && isOpen(days: -1, isRefunded: true))
+    #expect(!isOpen(days: 1, isRefunded: false) && !isOpen(days: 1, isRefunded: true))
+    #expect(!isOpen(days: 1, isRefunded: false, .familyShared) && isOpen(days: 1, isRefunded: true, .familyShared))
+  }
+
   /// The latest transaction of each of a customer's subscriptions, as in Apple's answer about a lapsed one.
   private static func statuses(of ids: [String]) throws -> SubscriptionAnswer.Outcome {
     .found(

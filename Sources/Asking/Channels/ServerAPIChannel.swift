@@ -40,7 +40,7 @@ package struct ServerAPIChannel: AppleChannel {
     }
     let found = try await client.transactionInfo(id, first: question.first, while: isWanted)
     var answer = ChannelAnswer(found)
-    if case .found(let fact) = found.outcome, fact.hasLapsed(by: policy.asOf) {
+    if case .found(let fact) = found.outcome, fact.leavesStatusOpen(at: policy.asOf) {
       // Only this interface returns a newer period, and the grace period while Apple collects the money.
       answer.add(try await client.subscriptionStatuses(id, on: found.trail.asked.last ?? question.first))
     }
@@ -165,11 +165,12 @@ package struct ServerAPIChannel: AppleChannel {
 }
 
 extension TransactionFact {
-  /// True for a subscription period that has ended and was not refunded in full.
-  fileprivate func hasLapsed(by asOf: Instant) -> Bool {
-    guard productType == .autoRenewable, case .stated(let revocation) = revocation, !(revocation?.isFull ?? false),
-      let expiresDate
-    else { return false }
-    return expiresDate <= asOf
+  /// True for a subscription period that has ended, or that the family has lost. Another period may give access.
+  func leavesStatusOpen(at asOf: Instant) -> Bool {
+    guard productType == .autoRenewable, case .stated(let revocation) = revocation, let expiresDate else {
+      return false
+    }
+    let isLost = ownership == .familyShared && revocation?.isFull ?? false
+    return isLost || expiresDate <= asOf
   }
 }

@@ -95,7 +95,8 @@ extension FindingRules {
         "No user has access more than \(rules.subscriptionGrace.words) after the end of the newest period.")
       return
     }
-    if revoked == nil, let open = reasonAccessContinues(transaction, since: end) {
+    // The family has access to a later period, whatever happened to an earlier one.
+    if transaction.expiresDate != nil, let open = reasonAccessContinues(transaction, since: end) {
       decline([.lapsedStillServed], open)
       return
     }
@@ -117,7 +118,7 @@ extension FindingRules {
     let isStated =
       statusDate.map { date in date >= end && unansweredSince.allSatisfy { $0 <= date } } ?? unansweredSince.isEmpty
     guard let status = transaction.subscriptionStatus, isStated else {
-      return "Apple was not asked about the subscription since its newest period ended, or has not answered."
+      return "Apple was not asked about the subscription since its access ended, or has not answered."
     }
     return status.givesAccess ? "Apple says that the subscription gives access." : nil
   }

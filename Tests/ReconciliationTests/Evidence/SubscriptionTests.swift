@@ -108,6 +108,27 @@ import Testing
       scene.amount = .of(1)
       scene.sale(bought: { $0.ownership = .familyShared })
     },
+    Case("the family lost a past period, and the subscription is active", "family_shared_sale, status_mismatch") {
+      $0.lapsed {
+        loseAccess(&$0)
+        $0.subscriptionStatus = .active
+      }
+    },
+    Case("the family lost a past period, and Apple was not asked", "family_shared_sale, status_mismatch") {
+      $0.lapsed {
+        loseAccess(&$0)
+        $0.subscriptionStatus = nil
+      }
+    },
+    Case(
+      "the family lost a running period, and is still served",
+      "family_shared_sale, lapsed_still_served on T1 user, status_mismatch"
+    ) { scene in
+      scene.lapsed {
+        loseAccess(&$0)
+        ($0.expiresDate, $0.subscriptionStatus) = (asOf + .days(9), .revoked)
+      }
+    },
     Case("a restore on another device is no new sale", "nothing") { scene in
       scene.sale()
       let restored = scene.transaction("T2") { ($0.originalTransactionId, $0.purchaseDate) = ("T1", asOf - .hours(3)) }
@@ -130,6 +151,13 @@ import Testing
       tables.joined().flatMap { $0.expected.replacing(",", with: "").split(separator: " ").map(String.init) })
     #expect(kinds.isSuperset(of: Set(FindingKind.allCases).subtracting(FindingKind.foundElsewhere).map(\.rawValue)))
     for table in tables { #expect(table.contains { $0.expected == "nothing" }) }
+  }
+
+  /// Ends a family member's access to a period five weeks before the audit.
+  private static func loseAccess(_ record: inout TransactionRecord) {
+    (record.ownership, record.revocation) = (
+      .familyShared, Revocation(date: asOf - .days(35), type: "FAMILY_REVOKE")
+    )
   }
 
   /// The end of the first period, longer ago than any grace.

@@ -30,7 +30,7 @@ import Testing
       .lapsedStillServed,
       Case(
         "no answer",
-        "Apple was not asked about the subscription since its newest period ended, or has not answered."
+        "Apple was not asked about the subscription since its access ended, or has not answered."
       ) {
         lapsed(&$0, nil)
       }
