@@ -18,6 +18,8 @@ import Testing
         (payload["transactionId"], payload["originalTransactionId"]) = (part + "1", part + "0")
         (payload["webOrderLineItemId"], payload["productId"]) = (part + "9", "pass." + part)
         payload["expiresDate"] = milliseconds(2026, 7)
+        // Of one part alone.
+        if part == "2" { payload["price"] = 0 }
         payload["bundleProduct" + spelling] = "bundle.monthly"
         payload["bundleTransaction" + spelling] = "801"
         payload["bundleOriginalTransaction" + spelling] = "800"

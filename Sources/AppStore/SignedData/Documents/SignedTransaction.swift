@@ -50,8 +50,8 @@ extension TransactionFact {
     originalTransactionId = bundle("OriginalTransaction") ?? transaction
     webOrderLineItemId = transaction
     details.subscriptionGroupIdentifier = bundle("SubscriptionGroup") ?? details.subscriptionGroupIdentifier
-    // Apple does not state whether the price is that of the part or of the bundle.
-    if priceMilliunits != 0 { priceMilliunits = nil }
+    // Apple does not state whether the price, even 0, is that of the part or of the bundle.
+    priceMilliunits = nil
   }
 }
 
