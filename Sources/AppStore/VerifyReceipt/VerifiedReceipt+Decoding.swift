@@ -102,7 +102,10 @@ private struct PendingRenewal {
   var isBeingCollected = false
 
   func status(latest: TransactionFact, at date: Instant) -> SubscriptionState {
-    if case .stated(.some(let revocation)) = latest.revocation, revocation.isFull { return .revoked }
+    // For an upgraded plan it is the date of the upgrade.
+    if case .stated(.some(let revocation)) = latest.revocation, revocation.isFull, latest.isUpgraded != true {
+      return .revoked
+    }
     if let expiry = latest.expiresDate, expiry > date { return .active }
     if let gracePeriodEnd, gracePeriodEnd > date { return .gracePeriod }
     return isBeingCollected ? .billingRetry : .expired
@@ -189,9 +192,7 @@ private struct TransactionItem {
     guard let date = fields.date("cancellation_date").instant else {
       return isSubscription && !isFlat ? .stated(nil) : .absent
     }
-    // For an upgraded plan it is the date of the upgrade, and the rest of the period was refunded.
-    let type = fields.flag("is_upgraded") == true ? "REFUND_PRORATED" : nil
-    return .stated(Revocation(date: date, type: type, reason: fields.integer32("cancellation_reason")))
+    return .stated(Revocation(date: date, reason: fields.integer32("cancellation_reason")))
   }
 
   // Never false, because a win-back or one-time offer has no field.

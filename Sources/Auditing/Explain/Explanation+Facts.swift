@@ -53,6 +53,8 @@ extension Explanation.Statement {
     let (refunded, refund): (Refunded, Revocation?) =
       switch fact.revocation {
       case .absent: (.silent, nil)
+      // The date of the upgrade, not of a refund.
+      case .stated(.some) where fact.channel == .verifyReceipt && fact.isUpgraded == true: (.silent, nil)
       case .stated(.none): (.no, nil)
       case .stated(.some(let revocation)): (.yes, revocation)
       }

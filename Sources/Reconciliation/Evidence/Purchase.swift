@@ -197,6 +197,8 @@ private struct PurchaseFold {
     of record: TransactionRecord, statedOn date: Instant, hiding isHidden: (Instant) -> Bool
   ) {
     defer { statedDate = date }
+    // Receipts date an upgrade as a cancellation, and may state the upgrade under another ID.
+    if record.isRefundShareUnknown, period.isUpgraded == true { return }
     if let refund = record.revocation {
       var newer = refund.statesShare ? refund.completed(by: revocation) : refund.yielding(to: revocation)
       newer.date = min(newer.date, refund.date)

@@ -72,14 +72,6 @@ extension Revocation {
     return known.restated(by: self)
   }
 
-  /// Marks the refund of an upgraded plan as partial. Receipts date it by the upgrade (`cancellation_date_ms`).
-  func ended(byUpgrade isUpgraded: Bool) -> Revocation {
-    guard isUpgraded, !statesShare else { return self }
-    var revocation = self
-    revocation.type = "REFUND_PRORATED"
-    return revocation
-  }
-
   private func restated(by newer: Revocation) -> Revocation {
     var revocation = self
     revocation.reason = newer.reason ?? reason

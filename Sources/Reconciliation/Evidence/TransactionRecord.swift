@@ -278,11 +278,13 @@ private struct RefundHistory {
     // The silence of verifyReceipt withdraws only a refund that verifyReceipt has shown.
     let withdrawsByAbsence = fact.channel == .verifyReceipt && channel == .verifyReceipt
     switch fact.revocation {
+    case .stated(.some) where !fact.isSigned && isUpgraded:
+      // Receipts date an upgrade as a cancellation. It is no refund, even if an earlier receipt showed no upgrade.
+      if let newest, newest.isUnsigned { withdraw(at: fact.signedDate, isStated: true, isHidden) }
     case .stated(.some(var stated)):
       stated.isUnsigned = !fact.isSigned
       // Channels date one refund differently: it keeps its first date, so that a later date does not hide it.
-      let refund =
-        fact.isSigned ? stated.completed(by: newest) : stated.ended(byUpgrade: isUpgraded).yielding(to: newest)
+      let refund = fact.isSigned ? stated.completed(by: newest) : stated.yielding(to: newest)
       newest = refund
       if isHidden(refund.date) {
         isReplaced = true

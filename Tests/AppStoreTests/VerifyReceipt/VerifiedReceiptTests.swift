@@ -178,10 +178,7 @@ struct VerifiedReceiptTests {
     (#""web_order_line_item_id":"9","cancellation_date":null"#, .stated(nil)),
     (#""web_order_line_item_id":"9","cancellation_date_ms":"" "#, .stated(nil)),
     (#""cancellation_date_ms":1795046400000"#, .stated(Revocation(date: date))),
-    (
-      #""cancellation_date_ms":"1795046400000","is_upgraded":"true""#,
-      .stated(Revocation(date: date, type: "REFUND_PRORATED"))
-    ),
+    (#""cancellation_date_ms":"1795046400000","is_upgraded":"true""#, .stated(Revocation(date: date))),
     (#""cancellation_date_ms":"1795046400000","cancellation_reason":"x""#, .stated(Revocation(date: date))),
   ])
   func aMissingCancellationIsAStatementForSubscriptionsOnly(fields: String, expected: Statement<Revocation?>) throws {
@@ -272,6 +269,7 @@ struct VerifiedReceiptTests {
         #","is_in_billing_retry_period":"1","grace_period_expires_date_ms":"1795212000001""#, .gracePeriod
       ),
       (#""expires_date_ms":"1795212000001","cancellation_date_ms":"1795000000000""#, "", .revoked),
+      (#""expires_date_ms":"1795212000001","cancellation_date_ms":"1795000000000","is_upgraded":"true""#, "", .active),
     ] as [(String, String, SubscriptionState)])
   func thePendingRenewalGivesTheSubscriptionsState(item: String, renewal: String, expected: SubscriptionState) throws {
     let receipt = try decode(

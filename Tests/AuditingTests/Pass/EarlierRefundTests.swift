@@ -15,7 +15,7 @@ import Testing
     case dated
     /// Like `dated`, but ten seconds after the date of the other channel.
     case datedLater
-    /// A cancellation of an upgraded subscription, as in verifyReceipt.
+    /// A cancellation of an upgraded subscription, as in verifyReceipt. It is no refund.
     case upgraded
     case absent
   }
@@ -65,12 +65,10 @@ import Testing
     }
   }
 
-  /// The date of the last fact, or of the refund that it states: a refund keeps its first date.
+  /// The date of the last fact, or of the refund that it states: a refund keeps its first date. An upgrade is none.
   private static func date(ofLast facts: ArraySlice<TransactionFact>) -> Instant {
-    guard let fact = facts.last, case .stated(.some(let refund)) = fact.revocation else {
-      return facts.last?.signedDate ?? start
-    }
-    return TransactionRecord.folding(Array(facts))?.revocation?.date ?? refund.date
+    guard let fact = facts.last, case .stated(.some) = fact.revocation else { return facts.last?.signedDate ?? start }
+    return TransactionRecord.folding(Array(facts))?.revocation?.date ?? fact.signedDate
   }
 
   /// The fold of all facts up to the as-of, with the later date of withdrawal if the refund was withdrawn next.

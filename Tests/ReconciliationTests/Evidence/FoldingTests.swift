@@ -194,17 +194,26 @@ import Testing
   }
 
   @Test(
-    "A receipt's cancellation of an upgraded plan is no refund, unless the type is a full refund",
+    "A receipt's cancellation of an upgraded plan is no refund, and reverses none that Apple signed",
     arguments: [EvidenceChannel.verifyReceipt, .offline])
   func upgrades(channel: EvidenceChannel) {
     let date = Instant(seconds: 1_000_000)
     var upgraded = TransactionFact.evidence(at: 1, by: .serverApi, .stated(nil))
     upgraded.isUpgraded = true
     let bare = TransactionFact.evidence(at: 2, by: channel, .stated(Revocation(date: date)))
-    #expect(TransactionRecord.folding([upgraded, bare])?.isReversed == false)
+    let record = TransactionRecord.folding([upgraded, bare])
+    #expect(record?.revocation == nil && record?.revocationWithdrawnDate == nil)
     #expect(TransactionRecord.folding([bare])?.isReversed == true)
-    let full = TransactionFact.evidence(at: 2, by: channel, .stated(Revocation(date: date, type: "REFUND_FULL")))
-    #expect(TransactionRecord.folding([upgraded, full])?.isReversed == true)
+    var stated = TransactionFact.evidence(at: 3, by: .verifyReceipt, .stated(Revocation(date: date)))
+    stated.isUpgraded = true
+    #expect(TransactionRecord.folding([stated])?.revocation == nil)
+    #expect(TransactionRecord.folding([bare, stated])?.revocation == nil)
+    let full = Revocation(date: date, type: "REFUND_FULL")
+    let signed = TransactionFact.evidence(at: 2, by: .notification, .stated(full))
+    #expect(TransactionRecord.folding([signed, stated])?.revocation == full)
+    #expect(TransactionRecord.folding([upgraded, bare, signed, stated])?.revocation == full)
+    let signedBare = TransactionFact.evidence(at: 2, by: .notification, .stated(Revocation(date: date)))
+    #expect(TransactionRecord.folding([signedBare, stated])?.isReversed == true)
   }
 
   @Test("A receipt without a cancellation date withdraws no partial refund that only others stated")

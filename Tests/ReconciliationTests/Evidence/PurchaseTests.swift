@@ -106,6 +106,16 @@ import Testing
     #expect(judgement?.verdict?.name == (isReversed ? "reversed" : "paid"))
   }
 
+  @Test("An upgrade under one ID of a period is no refund under the other")
+  func upgrade() {
+    var scene = ShopFixture(time: asOf - .days(20))
+    _ = Self.period(
+      &scene, one: { ($0.channel, $0.isUpgraded) = (.verifyReceipt, true) },
+      other: { ($0.channel, $0.revocation) = (.verifyReceipt, Revocation(date: asOf - .days(6))) })
+    scene.delivery(of: scene.order { $0.transactionId = "T2" })
+    #expect(scene.world.findingNames == [])
+  }
+
   @Test("A refund of the original purchase is a refund of its restore, although the restore states none")
   func refundOfRestored() {
     var scene = ShopFixture()
