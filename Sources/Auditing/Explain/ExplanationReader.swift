@@ -151,7 +151,7 @@ struct ExplanationReader {
       .map { around.purchase(of: $0, stated: group.row.named) }.sorted { $0.shown.key < $1.shown.key }
     let evidence = try evidence(about: purchases.map(\.shown))
     var presumedUsers = matching.unclaimed
-    for (record, userId) in matching.transactions.unshared(by: group)
+    for (record, userId) in matching.transactions.unshared(by: group, rules: rules)
     where !claims.referTo(record, stating: group.row.named) {
       presumedUsers[record.key] = .some(userId)
     }
@@ -285,7 +285,7 @@ extension OrderFacts {
       return "This order claims it, but order \(lost.ownerOrderId) of user \(lost.ownerUserId) owns it."
     }
     if let refused = claims.refused, refused.transaction.purchaseKey == key {
-      return "This order states it, but \(refused.reason.explanation)."
+      return "This order states it, but \(explanation(of: refused.reason))."
     }
     if claims.contradictory?.purchaseKey == key {
       return "This order states it, but Apple's records about it contradict each other."

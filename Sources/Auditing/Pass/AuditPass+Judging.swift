@@ -222,7 +222,7 @@ extension AuditPass {
       }
       try collector.add(judgement, subjects: subjects, explanation: explanation, plan: plan)
     }
-    for (record, userId) in transactions.unshared(by: group) {
+    for (record, userId) in transactions.unshared(by: group, rules: plan.rules) {
       if !claims.referTo(record, stating: order.transactionId) {
         try addUnclaimed(record, userId: userId, newestProof: newestProofs[record.key])
       }

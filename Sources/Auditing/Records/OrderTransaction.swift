@@ -104,11 +104,21 @@ struct OrderTransactions {
 
   /// Transactions that no other order could own, each with its presumed user if this order does not claim it either.
   /// Those that only unanswered app receipts of the order contain are left out.
-  func unshared(by group: OrderGroup) -> [(record: TransactionRecord, userId: Identifier?)] {
+  func unshared(by group: OrderGroup, rules: Rules) -> [(record: TransactionRecord, userId: Identifier?)] {
     let answered: [(record: TransactionRecord, userId: Identifier?)] = claimable.compactMap {
-      group.awaitsDetails(of: $0) ? nil : ($0, group.row.userId)
+      group.awaitsDetails(of: $0) ? nil : ($0, presumedUser(of: $0, statedBy: group, rules: rules))
     }
     return answered + siblings
+  }
+
+  /// The order's user; of another app's order without a receipt of the transaction, the user of the account token.
+  private func presumedUser(
+    of record: TransactionRecord, statedBy group: OrderGroup, rules: Rules
+  ) -> Identifier? {
+    guard case .valid(let order) = group.row, rules.bundleId(of: order) != record.bundleId,
+      !group.soundProofs.contains(where: { $0.contained.contains(record.key) })
+    else { return group.row.userId }
+    return record.statedToken.flatMap { tokenUsers[$0] }
   }
 
   mutating func take(_ transaction: OrderTransaction) {

@@ -17,7 +17,7 @@ extension FindingRules {
         paid == order.quantity
           ? "Paid for \(order.quantity), delivered \(units)." : "Ordered \(order.quantity), delivered \(units).")
     case .deliveredNotPaid:
-      let why = verdict?.reason?.explanation ?? ""
+      let why = verdict?.reason.map { facts.explanation(of: $0) } ?? ""
       let mark = isOfAppReview ? " App Review bought at that time: this is its purchase and needs no action." : ""
       let goods: Reason =
         if let strangers {
@@ -199,7 +199,8 @@ extension FindingRules {
       add(.productMismatch, atStake: order.amount, on: transaction, "Ordered \(order.productId).\(paid)")
     case .unpaid(.wrongBundle, let transaction):
       let app = transaction?.bundleId ?? facts.receipts.lazy.compactMap(\.state.bundleId).first ?? "another app"
-      add(.wrongBundle, atStake: order.amount, on: transaction, "The proof belongs to \(app), not to the order's app.")
+      let proof: Reason = facts.validReceipts.isEmpty ? "The stated transaction" : "The proof"
+      add(.wrongBundle, atStake: order.amount, on: transaction, "\(proof) belongs to \(app), not to the order's app.")
     case .unpaid(.familyShared, let transaction):
       if isBookedWithAmount {
         add(

@@ -112,10 +112,14 @@ public struct Claimant: Sendable {
     return list.named(id).first ?? known.first { $0.isStated(by: id) }
   }
 
-  /// The transaction of a stated ID that claims nothing until Apple answers; nil otherwise.
-  var pendingStatedTransaction: TransactionKey? {
+  /// The transaction of a stated ID that claims nothing until Apple answers; nil otherwise, or of another app.
+  func pendingStatedTransaction(_ rules: Rules) -> TransactionKey? {
     guard proofValidity == .allRejectedIDPending, let id = order.transactionId else { return nil }
-    return known.filter { $0.isStated(by: id) }.map(\.key).min()
+    return known.filter { $0.isStated(by: id) && isOfItsApp($0, rules) }.map(\.key).min()
+  }
+
+  private func isOfItsApp(_ transaction: TransactionRecord, _ rules: Rules) -> Bool {
+    transaction.bundleId == rules.bundleId(of: order)
   }
 
   /// The transactions that the order states. Of an original ID that a later period stands for, the first one too.
@@ -172,7 +176,7 @@ public struct Claimant: Sendable {
   /// The eligibility of a transaction for the order, whichever IDs are stated.
   public func fitness(of transaction: TransactionRecord, rules: Rules) -> ClaimEligibility {
     if transaction.isContradictory { return .contradictory }
-    if transaction.bundleId != rules.bundleId(of: order) { return .refused(.wrongBundle) }
+    if !isOfItsApp(transaction, rules) { return .refused(.wrongBundle) }
     if !transaction.isPurchase(of: order.productId) { return .refused(.productMismatch) }
     switch transaction.environment {
     case .xcode, .localTesting: return .refused(.xcode)

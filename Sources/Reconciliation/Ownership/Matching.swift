@@ -68,7 +68,7 @@ public struct Matching {
         let eligibility = claimant.eligibility(ofStated: target, rules: rules)
         let isLinked = claims[orderId]?.take(named: target, eligibility, validity: claimant.proofValidity) ?? false
         if isLinked, claimant.isStatedIDLink(isProvenByOthers: proven.contains(target.purchaseKey)) { stated = target }
-      } else if let open = claimant.pendingStatedTransaction {
+      } else if let open = claimant.pendingStatedTransaction(rules) {
         claims[orderId]?.named = open
       }
       claimed.formUnion(claimant.stated(as: claims[orderId]?.named))
@@ -396,7 +396,7 @@ public struct Matching {
       let eligibility = claimant.eligibility(ofStated: target, rules: rules)
       if own.take(named: target, eligibility, validity: claimant.proofValidity) { stated = target }
     } else {
-      own.named = claimant.pendingStatedTransaction
+      own.named = claimant.pendingStatedTransaction(rules)
     }
     let links = claimant.links(stated: stated, rules: rules)
     let owned = links.filter(mayOwn)

@@ -7,7 +7,7 @@ public struct OrderClaims: Hashable, Sendable {
   public var isFinal = true
   /// True if the order states another transaction ID than its own proofs contain.
   public var statesAnotherThanProven = false
-  /// The stated transaction if it is known and the statement counts. It is no orphan then.
+  /// The stated transaction of the order's app if it is known and the statement counts. It is no orphan then.
   public var named: TransactionKey?
   private var obstacle: ClaimObstacle?
 
@@ -54,7 +54,8 @@ public struct OrderClaims: Hashable, Sendable {
       return true
     case .refused(let reason):
       guard validity.reportsObstacles else { return false }
-      named = transaction.key
+      // An order is linked to no purchase of another app, which may be an orphan all the same.
+      if reason != .wrongBundle { named = transaction.key }
       refused = RefusedClaim(transaction: transaction, reason: reason)
     case .contradictory:
       guard validity.reportsObstacles else { return false }

@@ -209,7 +209,14 @@ public struct OrderFacts: Sendable {
     return period.subscriptionExpiresDate.map { $0 <= end } ?? true
   }
 
-  var isStatedIDPending: Bool { order.transactionId != nil && claims.named == nil && lookup?.outcome != .notFound }
+  var isStatedIDPending: Bool {
+    order.transactionId != nil && claims.named == nil && claims.refused == nil && lookup?.outcome != .notFound
+  }
+
+  /// The reason of an unpaid verdict as a clause. Without a receipt, the stated transaction is of another app.
+  public func explanation(of reason: PaymentReason) -> String {
+    reason == .wrongBundle && validReceipts.isEmpty ? "the transaction belongs to another app" : reason.explanation
+  }
 
   var validReceipts: [Receipt] {
     receipts.contains { $0.defect != nil } ? receipts.filter { $0.defect == nil } : receipts

@@ -113,7 +113,7 @@ public enum VerdictRule: String, CaseIterable, Sendable {
           "It states \(id), which was upgraded to a purchase that is not known yet.")
       }
       return because.noting(
-        .unpaid(refused.reason, refused.transaction), "It states \(id), but \(refused.reason.explanation).")
+        .unpaid(refused.reason, refused.transaction), "It states \(id), but \(facts.explanation(of: refused.reason)).")
     }
     return because.noting(
       nil,

@@ -119,6 +119,25 @@ import Testing
     #expect(group.lookup == nil)
   }
 
+  @Test("An orphan payment stated by an order of another app belongs to the user of its account token")
+  func presumedUsers() throws {
+    var order = Order(
+      orderId: "o", userId: "stranger", productId: "p",
+      amount: Money(minorUnits: 1, currency: try #require(Currency(code: "USD"))), status: .pending,
+      createdAt: Instant(seconds: 5))
+    var record = TransactionRecord(environment: .production, transactionId: "T", productId: "p")
+    (record.bundleId, record.appAccountToken) = ("app", .stated("A1"))
+    var transactions = OrderTransactions()
+    transactions.take(.transaction(record, isClaimable: true, newestProof: nil))
+    transactions.take(.tokenUser(token: AccountToken.spelling("A1"), userId: "victim"))
+    let rules = Rules(asOf: Instant(seconds: 9), bundleIds: ["app", "other"], lookbackStart: Instant(seconds: 0))
+    for (bundleId, user) in [("other", "victim"), ("app", "stranger")] as [(String, Identifier)] {
+      order.bundleId = bundleId
+      let unshared = transactions.unshared(by: OrderGroup(row: .valid(order)), rules: rules)
+      #expect(unshared.map { $0.userId } == [user])
+    }
+  }
+
   @Test func recordsWaitingForTheirOrderSurviveEncoding() throws {
     var owning = OrderClaims()
     owning.owned = [Self.whole, Self.bare]

@@ -211,6 +211,11 @@ import Testing
     },
     Case("a sandbox payment without an order", "nothing") { $0.transaction { $0.environment = .sandbox } },
     Case("a payment in another app", "nothing") { $0.foreign() },
+    Case("a payment that an order of another app states", "orphan_payment on T1, wrong_bundle") { scene in
+      scene.world.rules.bundleIds.append(otherApp)
+      scene.transaction()
+      scene.order(stating: "T1") { ($0.bundleId, $0.status) = (otherApp, .pending) }
+    },
     Case("family access without an order", "nothing") { $0.transaction { $0.ownership = .familyShared } },
     Case("a restored purchase", "nothing") { $0.transaction { $0.originalTransactionId = "T0" } },
     Case("a delivery without an order", "orphan_delivery on delivery") { $0.stray { $0.orderId = nil } },

@@ -134,6 +134,20 @@ import Testing
     }
   }
 
+  @Test(
+    "An order of another app claims no payment that it states",
+    arguments: [ProofValidity.notAllRejected, .allRejectedIDPending])
+  func ofAnotherApp(validity: ProofValidity) {
+    let record = ShopFixture().paid("T1") { $0.bundleId = otherApp }
+    let claimant = Claimant(
+      order: named("order", "T1"), proven: .none, known: VerifiedTransactions([record]), proofValidity: validity)
+    let claims = Matching.uncontested(claimant, rules: ShopFixture().world.rules)
+    #expect(claims.named == nil && !claims.referTo(record, stating: "T1"))
+    #expect((claims.refused?.reason == .wrongBundle) == (validity == .notAllRejected))
+    let matching = Matching(of: [claimant], rules: ShopFixture().world.rules)
+    #expect(matching.claims["order"] == claims && !matching.isClaimed(record))
+  }
+
   @Test("A claim is not lost finally to an order whose stated ID is not known yet", arguments: [true, false])
   func lostToUnsettled(isOwnerUnsettled: Bool) {
     let record = ShopFixture().paid("T1") { $0.appAccountToken = .stated("A1") }
