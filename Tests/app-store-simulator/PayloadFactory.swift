@@ -59,7 +59,7 @@ struct PayloadFactory: Sendable {
       payload = try payloads.notification(
         NotificationFeed.Item(
           type: order.type ?? "ONE_TIME_CHARGE", transaction: first(), environment: environment, bundleId: bundleId,
-          signedDate: signedDate), appAppleId: world.app(bundleId: bundleId)?.appAppleId)
+          signedDate: signedDate), in: world)
     case .appTransaction:
       payload = try authority.sign([
         "receiptType": environment.rawValue, "bundleId": bundleId, "receiptCreationDate": signedDate,
@@ -67,7 +67,8 @@ struct PayloadFactory: Sendable {
       ])
     case .app:
       let content = AppReceiptContent(
-        environment: environment, bundleId: bundleId, creationDate: signedDate, transactions: listed)
+        environment: environment, bundleId: bundleId, creationDate: signedDate,
+        transactions: listed.map { $0.changed(by: signedDate) })
       payload = Data(try receipts.appReceipt(content: content.bytes)).base64EncodedString()
       receipt = World.Receipt(
         payload: payload, kind: .app, environment: environment, bundleId: bundleId,

@@ -9,9 +9,7 @@ struct ReceiptContent {
   var horizon: Int64
 
   var unified: [String: Any] {
-    let shown = world.transactions(of: receipt).filter {
-      $0.exists(by: horizon) && ($0.type != .consumable || $0.finished != true)
-    }
+    let shown = listed.filter { $0.type != .consumable || $0.finished != true }
     let created = receipt.creationDate ?? shown.map(\.purchaseDate).max() ?? now
     var app: [String: Any] = [
       "receipt_type": receipt.environment == .production ? "Production" : "ProductionSandbox",
@@ -34,6 +32,10 @@ struct ReceiptContent {
     return answer
   }
 
+  private var listed: [World.Transaction] {
+    world.transactions(of: receipt).filter { $0.exists(by: horizon) }.map { $0.changed(by: horizon) }
+  }
+
   private func renewal(_ original: World.Transaction) -> [String: Any] {
     let newest = newest(of: original)
     var fields: [String: Any] = [
@@ -46,7 +48,7 @@ struct ReceiptContent {
 
   /// For old transaction receipts; nil if the world does not know the transaction.
   var flat: [String: Any]? {
-    guard let transaction = world.transactions(of: receipt).first(where: { $0.exists(by: horizon) }) else { return nil }
+    guard let transaction = listed.first else { return nil }
     var answer: [String: Any] = ["status": receipt.status ?? 0, "receipt": flatItem(transaction)]
     guard transaction.type == .autoRenewable else { return answer }
     let newest = newest(of: transaction)
@@ -67,7 +69,7 @@ struct ReceiptContent {
   }
 
   private func family(_ transaction: World.Transaction) -> [World.Transaction] {
-    world.family(of: transaction).filter { $0.exists(by: horizon) }
+    world.family(of: transaction).filter { $0.exists(by: horizon) }.map { $0.changed(by: horizon) }
   }
 
   private func newest(of transaction: World.Transaction) -> World.Transaction {

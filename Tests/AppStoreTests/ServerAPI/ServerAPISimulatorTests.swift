@@ -160,6 +160,48 @@ struct ServerAPISimulatorTests {
     }
   }
 
+  /// A past period is refunded in part and then in full, while the next one is extended and later upgraded.
+  @Test func transactionsChangeOverTime() async throws {
+    let (start, day) = (World.start, World.day)
+    let refunded = World.sold(
+      "81", "gold", World.subscription, at: start - 40 * day,
+      #""expiresDate":\#(start - 10 * day),"revocationDate":\#(start),"revocationType":"REFUND_PRORATED","#
+        + #""revocationPercentage":40000,"changes":[{"from":\#(start + day),"revocationDate":\#(start + day),"#
+        + #""revocationType":"REFUND_FULL"}]"#)
+    let running = World.sold(
+      "82", "gold", World.subscription, at: start - 10 * day,
+      #""originalTransactionId":"81","expiresDate":\#(start + 20 * day),"omit":["quantity","transactionReason","#
+        + #""storefront","storefrontId","type"],"changes":["#
+        + #"{"from":\#(start + day),"expiresDate":\#(start + 25 * day)},"#
+        + #"{"from":\#(start + 2 * day),"isUpgraded":true}]"#)
+    try await SigningSimulator.run(World.ofOneCustomer(1, and: [refunded, running])) { setting in
+      func fact(_ id: String) async throws -> TransactionFact {
+        try #require(try await setting.client.transactionInfo(id).fact)
+      }
+      let part = Revocation(date: Self.start, percentage: 40_000, type: "REFUND_PRORATED", reason: 0)
+      let whole = Revocation(date: Self.start + .days(1), type: "REFUND_FULL", reason: 0)
+      #expect(try await fact("81").revocation == .stated(part))
+      let sparse = try await fact("82")
+      #expect(sparse.quantity == nil && sparse.isRenewal == nil && sparse.details.storefront == nil)
+      #expect(sparse.productType == nil && sparse.isUpgraded == nil && sparse.expiresDate == Self.start + .days(20))
+
+      try await setting.setClock(start + day)
+      #expect(try await fact("81").revocation == .stated(whole))
+      let now = Self.start + .days(1)
+      let refunds = try await setting.client.notificationHistory(
+        NotificationQuery(start: Self.start - .days(1), end: now + .seconds(1), type: "REFUND", now: now),
+        on: .production)
+      let facts = try refunds.notifications.map { try #require(try $0.transaction?.get()) }
+      #expect(facts.map(\.transactionId) == ["81", "81"])
+      #expect(facts.map(\.revocation) == [.stated(part), .stated(whole)])
+      #expect(facts.map(\.subscriptionStatus) == [.active, .active])
+
+      try await setting.setClock(start + 2 * day)
+      let upgraded = try await fact("82")
+      #expect(upgraded.isUpgraded == true && upgraded.expiresDate == Self.start + .days(25))
+    }
+  }
+
   // MARK: Tokens and limits
 
   @Test func tokensAreChecked() async throws {

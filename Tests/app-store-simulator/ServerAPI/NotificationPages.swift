@@ -66,8 +66,7 @@ struct NotificationPages: Sendable {
         let payloads = SignedPayloads(
           authority: interface.authority, signedDate: item.signedDate, horizon: item.signedDate)
         return [
-          "signedPayload": try payloads.notification(
-            item, appAppleId: item.bundleId.flatMap { world.app(bundleId: $0)?.appAppleId }),
+          "signedPayload": try payloads.notification(item, in: world),
           "sendAttempts": [["attemptDate": item.signedDate, "sendAttemptResult": "SUCCESS"] as [String: Any]],
         ] as [String: Any]
       },

@@ -66,6 +66,7 @@ struct ServerAPIInterface: Sendable {
       return .json(["signedTransactionInfo": try payloads.transaction(transaction)])
     }
     let all = world.customer(of: transaction).filter { $0.exists(by: time.horizon) }
+      .map { $0.changed(by: time.horizon) }
     if request.endpoint == .subscriptions {
       return .json(try subscriptions(all, payloads: payloads).merging(head(transaction, world: world)) { $1 })
     }

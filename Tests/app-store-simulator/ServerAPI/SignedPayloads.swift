@@ -5,6 +5,7 @@ struct SignedPayloads: Sendable {
 
   /// A signed `JWSTransactionDecodedPayload`.
   func transaction(_ transaction: World.Transaction) throws -> String {
+    let transaction = transaction.changed(by: horizon)
     var payload: [String: Any] = [
       "transactionId": transaction.transactionId, "originalTransactionId": transaction.originalId,
       "bundleId": transaction.bundleId, "productId": transaction.productId, "type": transaction.type.rawValue,
@@ -43,11 +44,13 @@ struct SignedPayloads: Sendable {
       payload["revocationType"] = transaction.revocationType
       payload["revocationPercentage"] = transaction.revocationPercentage
     }
+    for name in transaction.omit ?? [] { payload[name] = nil }
     return try authority.sign(payload)
   }
 
   /// A signed `JWSRenewalInfoDecodedPayload`.
   func renewalInfo(_ transaction: World.Transaction) throws -> String {
+    let transaction = transaction.changed(by: horizon)
     var payload: [String: Any] = [
       "originalTransactionId": transaction.originalId, "productId": transaction.productId,
       "autoRenewProductId": transaction.productId, "environment": transaction.environment.rawValue,
@@ -62,17 +65,20 @@ struct SignedPayloads: Sendable {
   }
 
   /// A signed `responseBodyV2DecodedPayload` with the state at the time of the notification.
-  func notification(_ item: NotificationFeed.Item, appAppleId: Int64?) throws -> String {
+  func notification(_ item: NotificationFeed.Item, in world: World) throws -> String {
     var data: [String: Any] = ["bundleVersion": "1", "environment": item.environment.rawValue]
     data["bundleId"] = item.bundleId
-    if item.environment == .production { data["appAppleId"] = appAppleId }
+    let app = item.bundleId.flatMap { world.app(bundleId: $0) }
+    if item.environment == .production { data["appAppleId"] = app?.appAppleId }
     data["consumptionRequestReason"] =
       item.type == "CONSUMPTION_REQUEST" ? item.transaction?.consumptionRequestReason : nil
     if let transaction = item.transaction {
       data["signedTransactionInfo"] = try self.transaction(transaction)
       if transaction.type == .autoRenewable {
-        data["status"] = transaction.state(at: signedDate)
-        data["signedRenewalInfo"] = try renewalInfo(transaction)
+        // Of the whole subscription, also in a notification about a past period.
+        let newest = world.newestPeriod(of: transaction, by: horizon)
+        data["status"] = newest.state(at: signedDate)
+        data["signedRenewalInfo"] = try renewalInfo(newest)
       }
     }
     var payload: [String: Any] = [

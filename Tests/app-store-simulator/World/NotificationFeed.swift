@@ -104,6 +104,10 @@ struct NotificationFeed: Sendable {
       items.append(item(transaction.isFamilyRevocation ? "REVOKE" : "REFUND", at: date))
       if let reversed = transaction.refundReversedDate { items.append(item("REFUND_REVERSED", at: reversed)) }
     }
+    for change in transaction.changes ?? [] where change.revocationDate != nil {
+      items.append(item("REFUND", at: change.from))
+      if let reversed = change.refundReversedDate { items.append(item("REFUND_REVERSED", at: reversed)) }
+    }
     return items
   }
 }

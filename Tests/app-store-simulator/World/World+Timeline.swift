@@ -1,8 +1,23 @@
 /// The state of a transaction at a time, in milliseconds since the epoch.
 extension World.Transaction {
   private func events(by horizon: Int64) -> [Int64] {
-    [purchaseDate, knownFrom, revokedFrom, revocationRestatedDate, refundReversedDate].compactMap(\.self)
-      .filter { $0 <= horizon }
+    let own = [purchaseDate, knownFrom, revokedFrom, revocationRestatedDate, refundReversedDate]
+    let changed = (changes ?? []).flatMap { change -> [Int64?] in [change.from, change.refundReversedDate] }
+    return (own + changed).compactMap(\.self).filter { $0 <= horizon }
+  }
+
+  /// The transaction with its changes up to a time.
+  func changed(by horizon: Int64) -> World.Transaction {
+    var changed = self
+    for change in changes ?? [] where change.from <= horizon {
+      changed.isUpgraded = change.isUpgraded ?? changed.isUpgraded
+      changed.expiresDate = change.expiresDate ?? changed.expiresDate
+      guard let revocationDate = change.revocationDate else { continue }
+      (changed.firstRevocationDate, changed.revocationRestatedDate) = (nil, nil)
+      (changed.revocationDate, changed.refundReversedDate) = (revocationDate, change.refundReversedDate)
+      (changed.revocationType, changed.revocationPercentage) = (change.revocationType, change.revocationPercentage)
+    }
+    return changed
   }
 
   func exists(by horizon: Int64) -> Bool { max(purchaseDate, knownFrom ?? purchaseDate) <= horizon }

@@ -112,6 +112,22 @@ struct World: Sendable {
     var bundleProductID: String?
     var bundleTransactionID: String?
     var bundleOriginalTransactionID: String?
+    /// In the order of time.
+    var changes: [Change]?
+    /// Fields that signed data leaves out.
+    var omit: [String]?
+
+    /// Fields that differ from an instant on. Further refunds replace the earlier ones.
+    struct Change: Decodable, Hashable, Sendable {
+      var from: Int64
+      var isUpgraded: Bool?
+      var expiresDate: Int64?
+      var revocationDate: Int64?
+      var revocationType: String?
+      /// Milli-percent.
+      var revocationPercentage: Int?
+      var refundReversedDate: Int64?
+    }
 
     var originalId: String { originalTransactionId ?? transactionId }
   }
@@ -303,6 +319,12 @@ struct World: Sendable {
 
   func family(of transaction: Transaction) -> [Transaction] {
     families[Key(environment: transaction.environment, id: transaction.originalId)] ?? [transaction]
+  }
+
+  /// The newest period of a transaction's subscription.
+  func newestPeriod(of transaction: Transaction, by horizon: Int64) -> Transaction {
+    let known = family(of: transaction).filter { $0.exists(by: horizon) }
+    return (known.max { $0.purchaseDate < $1.purchaseDate } ?? transaction).changed(by: horizon)
   }
 
   func adding(_ receipt: Receipt) -> World {
