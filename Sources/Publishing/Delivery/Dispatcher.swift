@@ -40,11 +40,10 @@ package struct Dispatcher {
         continue
       }
       guard let report = ReportContents(directory: owed.directory) else {
-        if (try? FileKind.isThere("\(owed.directory)/\(ReportContents.sums)")) == false {
-          try await withdraw(owed, "its folder is gone")
-          continue
-        }
-        let problem = "\(owed.directory) cannot be read; check its owner and the volume"
+        // A missing folder may be on a volume that is not mounted, so its report stays owed.
+        let problem =
+          "\(owed.directory) is missing or cannot be read; put it back, check its owner and the volume, or make the report "
+          + "again"
         dispatches.append(try await keep(owed, because: problem, metadata(owed)))
         continue
       }

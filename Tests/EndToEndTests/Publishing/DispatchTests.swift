@@ -108,7 +108,7 @@ import TestSupport
     try await shop.nightAudit("verify", exits: [0])
     try await shop.execute(
       """
-      UPDATE night_audit.dispatches SET state = 'withdrawn', problem = 'its folder is gone', content = NULL
+      UPDATE night_audit.dispatches SET state = 'withdrawn', problem = 'has arrived before', content = NULL
       WHERE state = 'delivered' AND target = 'finance'
       """)
     for command in ["verify", "rebuild", "doctor"] {
@@ -272,24 +272,34 @@ import TestSupport
         """)
   }
 
-  @Test func editedReportsAreSentOnlyAfterANewRun() async throws {
+  @Test func missingReportsStayOwedAndEditedReportsAreSentOnlyAfterANewRun() async throws {
     let shop = try await Rehearsal.emptyShop()
     let log = shop.directory.file("sent")
     let script = try script(
       "[ -e '\(shop.directory.file("open"))' ] || exit 4\nbasename \"$1\" >> '\(log)'", in: shop)
     try configure(shop, "archive", "  archive: {command: [\(script)], attempts: 1}")
     try await shop.nightAudit("run", "--as-of", Rehearsal.asOf, "--accept", exits: [73])
-    try shop.directory.write("edited", "reports/2026-11-19/orders.csv")
     try shop.directory.write("", "open")
+    let (folder, away) = (shop.reports + "/2026-11-19", shop.directory.file("away"))
+    try FileManager.default.moveItem(atPath: folder, toPath: away)
+    let first = try await shop.nightAudit(
+      "run", "--as-of", "2026-11-21T03:00:00Z", "--accept", exits: [73], says: "NOT SENT to archive: 2026-11-19: ")
+    #expect(first.output.contains("2026-11-19 is missing or cannot be read"), "\(first)")
+    try FileManager.default.moveItem(atPath: away, toPath: folder)
+    try shop.directory.write("edited", "reports/2026-11-19/orders.csv")
     let second = try await shop.nightAudit(
-      "run", "--as-of", "2026-11-21T03:00:00Z", "--accept", says: "NOT SENT to archive: 2026-11-19: ")
+      "run", "--as-of", "2026-11-22T03:00:00Z", "--accept", says: "NOT SENT to archive: 2026-11-19: ")
     #expect(second.output.contains("edited since; make the report again"), "\(second)")
-    #expect(try await states(shop) == "2026-11-19 archive owed 1, 2026-11-20 archive delivered 1")
-    try await shop.nightAudit("run", "--as-of", Rehearsal.asOf, "--accept", says: "Sent to archive: 2026-11-19")
-    #expect(try String(contentsOfFile: log, encoding: .utf8) == "2026-11-20\n2026-11-19\n")
     #expect(
       try await states(shop) == """
-        2026-11-19 archive withdrawn 1, 2026-11-20 archive delivered 1, 2026-11-19 archive delivered 1
+        2026-11-19 archive owed 1, 2026-11-20 archive delivered 1, 2026-11-21 archive delivered 1
+        """)
+    try await shop.nightAudit("run", "--as-of", Rehearsal.asOf, "--accept", says: "Sent to archive: 2026-11-19")
+    #expect(try String(contentsOfFile: log, encoding: .utf8) == "2026-11-20\n2026-11-21\n2026-11-19\n")
+    #expect(
+      try await states(shop) == """
+        2026-11-19 archive withdrawn 1, 2026-11-20 archive delivered 1, 2026-11-21 archive delivered 1, \
+        2026-11-19 archive delivered 1
         """)
   }
 
