@@ -2,6 +2,7 @@ import AuditStore
 import Foundation
 import Postgres
 import Reconciliation
+import Reporting
 import SalesStore
 import ShopDatabases
 import TestSupport
@@ -81,7 +82,9 @@ struct DoctorTests {
     try await diagnoses(Self.cleared + change, in: try await Self.rowsShop.value)
   }
 
-  private func diagnoses(_ change: String, in conninfo: String) async throws -> [Diagnosis] {
+  private func diagnoses(
+    _ change: String, in conninfo: String, pseudonyms: Pseudonyms? = nil
+  ) async throws -> [Diagnosis] {
     try await withBlockingThread { scope in
       let owner = try scope.connect(conninfo, applicationName: "tests")
       let database = try owner.execute("SELECT current_database()").single().text(0)
@@ -90,6 +93,7 @@ struct DoctorTests {
     var settings = Settings()
     settings.databaseURL = conninfo + " user=auditor"
     settings.apps = [Settings.App(name: "game", bundleId: "com.example.game")]
+    settings.pseudonyms = pseudonyms
     return await Doctor(settings: settings).databases()
   }
 
@@ -488,6 +492,31 @@ struct DoctorTests {
     let text = match.problem ?? match.warning ?? ""
     #expect(text.components(separatedBy: "Examples: ").last?.components(separatedBy: "; ").count == 3, "\(text)")
     #expect(found.contains { $0.problem != nil } == mistake.isProblem, "\(found)")
+  }
+
+  @Test("with pseudonyms no example names a user, because nights print and mail the problems that hold them")
+  func pseudonymised() async throws {
+    let pseudonyms = try #require(Pseudonyms(key: Array("sixteen bytes ok".utf8)))
+    let others = "UPDATE deliveries SET user_id = 'mallory.d'; UPDATE receipts SET user_id = 'mallory.r';"
+    for (orders, subjects) in [
+      (
+        "UPDATE orders SET user_id = 'mallory.o';",
+        ["sales.orders.user_id", "sales.deliveries.user_id", "sales.receipts.user_id"]
+      ),
+      (
+        """
+        UPDATE orders SET user_id = 'mallory.' || order_id, app_account_token = '00000000-0000-4000-8000-000000000001';
+        """, ["sales.orders.app_account_token", "sales.deliveries.user_id", "sales.receipts.user_id"]
+      ),
+    ] {
+      let found = try await diagnoses(
+        Self.cleared + Self.hundred + orders + others, in: try await Self.rowsShop.value, pseudonyms: pseudonyms)
+      for subject in subjects {
+        let match = try #require(found.first { $0.subject == subject && !$0.isFine }, "\(subject): \(found)")
+        let text = match.problem ?? match.warning ?? ""
+        #expect(text.contains("Examples: order ") && !text.contains("mallory"), "\(text)")
+      }
+    }
   }
 
   @Test("a correct shop with aliases and orders with several deliveries has no warning")

@@ -41,6 +41,10 @@ extension SalesLinks {
   static let zone =
     "if one of the two columns is read in a wrong time zone, write its own zone into the view: AT TIME ZONE '<zone>'"
 
+  /// The part of an example that names users, as SQL; empty with `report.pseudonymise`, because nights print and mail
+  /// examples.
+  func users(_ text: String) -> String { settings.pseudonyms == nil ? " || \(text)" : "" }
+
   /// Comparisons of an order `o` with a delivery `d`; the first counts verified orders, and orders, without a delivery.
   var deliveryLinks: [RowComparison] {
     let pair = "o.present AND d.present"
@@ -58,7 +62,7 @@ extension SalesLinks {
       RowComparison(
         column: "deliveries.user_id", odd: "\(pair) AND d.revoked_at IS NULL AND NOT person.is_same",
         all: "\(pair) AND d.revoked_at IS NULL",
-        example: "'order ' || o.id || ': user ' || o.user_id || ', delivered to ' || d.user_id",
+        example: "'order ' || o.id\(users("': user ' || o.user_id || ', delivered to ' || d.user_id"))",
         words: "deliveries have another user than their order", kind: .wrongUser,
         remedy: "select the same kind of user id in both views, or name the pairs in user_aliases", counting: .orders),
       // Access to a subscription ends with it, and is then no delivery that was taken back.
@@ -124,7 +128,7 @@ extension SalesLinks {
       RowComparison(
         column: "receipts.user_id", odd: "o.present AND r.user_id IS NOT NULL AND NOT person.is_same",
         all: "o.present AND r.user_id IS NOT NULL",
-        example: "'order ' || o.id || ': user ' || o.user_id || ', receipt of ' || r.user_id",
+        example: "'order ' || o.id\(users("': user ' || o.user_id || ', receipt of ' || r.user_id"))",
         words: "orders have receipts of another user",
         remedy: "select the same kind of user id in both views, or name the pairs in user_aliases", percent: 50),
       RowComparison(

@@ -123,7 +123,8 @@ struct SalesLinks {
         subject: "\(settings.salesSchema).orders.user_id", held: true, because: "is the same in all orders",
         remedy: "select the column of the buyer in the view: purchases and deliveries are matched by user",
         examples: try texts(
-          "SELECT 'order ' || o.order_id::text || ': user ' || o.user_id::text FROM \(recent) LIMIT 3", connection))
+          "SELECT 'order ' || o.order_id::text\(users("': user ' || o.user_id::text")) FROM \(recent) LIMIT 3",
+          connection))
     ]
   }
 
@@ -150,7 +151,7 @@ struct SalesLinks {
         because: "is the same in the orders of different users",
         remedy: "select the UUID that the app gives to StoreKit for this user, or NULL",
         examples: try texts(
-          "SELECT 'order ' || order_id || ' of user ' || user_id || ': ' || token FROM \(tokens) o LIMIT 3",
+          "SELECT 'order ' || order_id\(users("' of user ' || user_id")) || ': ' || token FROM \(tokens) o LIMIT 3",
           connection))
     ]
   }
