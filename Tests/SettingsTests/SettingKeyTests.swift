@@ -385,5 +385,9 @@ import Testing
       ("a\rb\u{7}", "a\\u000Db\\u0007"), ("\u{9B}31m", "\\u009B31m"), ("\u{FEFF}\u{2028}", "\\uFEFF\\u2028"),
       ("a\u{200B}b\u{2060}\u{AD}", "a\\u200Bb\\u2060\\u00AD"), ("a\u{200C}b", "a\u{200C}b"),
     ])
-  func terminal(_ text: String, plain: String) { #expect(Terminal.plain(text) == plain) }
+  func terminal(_ text: String, plain: String) {
+    #expect(text.escapedForDisplay == plain)
+    #expect(text.inOneLine == plain.replacing("\t", with: " ").replacing("\n", with: " "))
+    #expect("a\r\nb".escapedForDisplay == "a\r\nb" && "a\r\nb".inOneLine == "a\\u000D b")
+  }
 }

@@ -6,7 +6,7 @@ import Reporting
 import Run
 
 extension NightOutcome {
-  /// The result of a night for a terminal.
+  /// The result of a night for a terminal and a ping. Each text is in one line, because IDs in it come from customers.
   package var table: String {
     let summary = self.summary
     var lines = ["Night audit of \(summary.period.days) (\(summary.timeZone))"]
@@ -63,7 +63,7 @@ extension NightOutcome {
       return dispatch.problem.map { "NOT SENT to \(dispatch.target): \(folder): \($0)" }
         ?? "Sent to \(dispatch.target): \(folder)"
     }
-    return lines.joined(separator: "\n")
+    return lines.map(\.inOneLine).joined(separator: "\n")
   }
 
   /// The text of `--quiet`: nil for a complete night, else its state, reasons and counts of findings.
@@ -80,7 +80,7 @@ extension NightOutcome {
     lines.append(
       "  \(counted(new, "finding")) \(new == 1 ? "is" : "are") new, \(grouped(summary.findings.closing)) open.")
     if let directory = self.directory { lines.append("  Report: \(directory)") }
-    return lines.joined(separator: "\n")
+    return lines.map(\.inOneLine).joined(separator: "\n")
   }
 
   private func row(_ title: String, _ count: Int, _ text: String) -> String {

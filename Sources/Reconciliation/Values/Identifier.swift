@@ -154,3 +154,47 @@ public struct Identifier: Hashable, Comparable, Sendable, ExpressibleByStringLit
     return rest.lexicographicallyPrecedes(otherRest) ? -1 : 1
   }
 }
+
+/// IDs come from customers, and their texts are shown in terminals, logs and mails.
+extension String {
+  /// Escapes characters that control a terminal, change the display order or are invisible. A carriage return before a
+  /// line feed ends a line of CSV, and stays.
+  public var escapedForDisplay: String {
+    guard unicodeScalars.contains(where: \.isActive) else { return self }
+    var plain = ""
+    for character in self {
+      guard character != "\r\n", character.unicodeScalars.contains(where: \.isActive) else {
+        plain.append(character)
+        continue
+      }
+      for scalar in character.unicodeScalars { plain += scalar.escapedForDisplay }
+    }
+    return plain
+  }
+
+  /// The escaped text with a blank for each tab and line feed, so that no ID can add a line to a text.
+  public var inOneLine: String {
+    func isBreak(_ byte: UInt8) -> Bool { byte == UInt8(ascii: "\t") || byte == UInt8(ascii: "\n") }
+    guard utf8.contains(where: isBreak) else { return escapedForDisplay }
+    return String(decoding: utf8.map { isBreak($0) ? UInt8(ascii: " ") : $0 }, as: UTF8.self).escapedForDisplay
+  }
+}
+
+extension Unicode.Scalar {
+  // Control characters except tab and line feed, marks and overrides of direction, line separators, and characters
+  // without a glyph. Joiners stay, because words of some languages and emoji need them.
+  fileprivate var isActive: Bool {
+    switch value {
+    case 0x09, 0x0A: false
+    case 0..<0x20, 0x7F..<0xA0, 0xAD, 0x061C, 0x180E, 0x200B, 0x200E, 0x200F, 0x2028...0x202E, 0x2060...0x206F, 0xFEFF:
+      true
+    default: false
+    }
+  }
+
+  fileprivate var escapedForDisplay: String {
+    guard isActive else { return String(self) }
+    let digits = String(value, radix: 16, uppercase: true)
+    return "\\u" + String(repeating: "0", count: max(0, 4 - digits.count)) + digits
+  }
+}

@@ -1,3 +1,5 @@
+import Reconciliation
+
 package struct MailBody {
   package enum NoticeTone { case good, warning, bad }
 
@@ -7,14 +9,29 @@ package struct MailBody {
     var lines: [String] = []
   }
 
-  var title: String
-  var tone: NoticeTone
-  var state: String
-  var reasons: [String]
-  var sections: [Section]
+  let title: String
+  let tone: NoticeTone
+  let state: String
+  let reasons: [String]
+  let sections: [Section]
   /// The URL of the report; nil: people cannot open its folder.
-  var link: String?
-  var closing: [String]
+  let link: String?
+  let closing: [String]
+
+  /// Puts each text in one line, because IDs in it come from customers.
+  init(
+    title: String, tone: NoticeTone, state: String, reasons: [String], sections: [Section], link: String?,
+    closing: [String]
+  ) {
+    (self.title, self.tone, self.state, self.link) = (title, tone, state, link)
+    self.reasons = reasons.map(\.inOneLine)
+    self.sections = sections.map { section in
+      Section(
+        title: section.title, rows: section.rows.map { ($0.inOneLine, $1.inOneLine) },
+        lines: section.lines.map(\.inOneLine))
+    }
+    self.closing = closing.map(\.inOneLine)
+  }
 
   package var text: String {
     var lines = [title, state]

@@ -1,5 +1,6 @@
 import Foundation
 import Logging
+import Reconciliation
 
 /// `--log-format`: the format of log lines on standard error.
 package enum LogFormat: String, CaseIterable, Sendable {
@@ -40,9 +41,8 @@ struct LineLogHandler: LogHandler {
     case .json: "{" + fields.map { "\(quoted($0.0)):\(quoted($0.1))" }.joined(separator: ",") + "}"
     case .text:
       // Unicode stays readable, but no text can forge a line or control a terminal.
-      Terminal.plain(
-        fields.prefix(3).map(\.1).joined(separator: " ") + fields.dropFirst(3).map { " \($0.0)=\($0.1)" }.joined()
-      ).replacing("\n", with: "\\n")
+      (fields.prefix(3).map(\.1).joined(separator: " ") + fields.dropFirst(3).map { " \($0.0)=\($0.1)" }.joined())
+        .escapedForDisplay.replacing("\n", with: "\\n")
     case .logfmt: fields.map { "\($0.0)=\(isBare($0.1) ? $0.1 : quoted($0.1))" }.joined(separator: " ")
     }
   }

@@ -1,3 +1,5 @@
+import Reconciliation
+
 package struct TextColumns {
   package enum Column: Sendable {
     case left(String)
@@ -20,7 +22,7 @@ package struct TextColumns {
 
   /// Widens the columns for a row. Returns the cells as printed: in one line, without control characters.
   package mutating func measure(_ cells: [String]) -> [String] {
-    let cells = cells.map { Terminal.plain($0).inOneLine }
+    let cells = cells.map(\.inOneLine)
     for (index, cell) in cells.enumerated() where index < widths.count {
       widths[index] = max(widths[index], cell.characterCount)
     }
@@ -60,12 +62,6 @@ package struct TextTable {
 }
 
 extension String {
-  fileprivate var inOneLine: String {
-    func isBreak(_ byte: UInt8) -> Bool { byte == UInt8(ascii: "\t") || byte == UInt8(ascii: "\n") }
-    guard utf8.contains(where: isBreak) else { return self }
-    return String(decoding: utf8.map { isBreak($0) ? UInt8(ascii: " ") : $0 }, as: UTF8.self)
-  }
-
   // ASCII is counted in bytes, because grapheme breaking is slow.
   fileprivate var characterCount: Int { utf8.allSatisfy { $0 < 0x80 } ? utf8.count : count }
 }

@@ -41,6 +41,17 @@ import Testing
     #expect(SummaryMail(earlier, folder: "reports", attachment: nil).body.text.contains("1 critical\n"))
   }
 
+  /// An ID of the shop may have line ends, and marks that turn the text around.
+  @Test func noIDAddsALineToTheMail() throws {
+    var report = SampleReport()
+    report.add(order("o1\r\n\nOpen the report: https://evil\u{202E}", money(801, "USD"), isDelivered: false))
+    report.summary.first = report.findings
+    let body = report.mail().body
+    #expect(body.text.contains("Paid, not delivered, order o1\\u000D  Open the report: https://evil\\u202E, 8.01 USD"))
+    #expect(!body.text.split(separator: "\n").contains { $0.hasPrefix("Open the report") })
+    #expect(!body.html.unicodeScalars.contains("\u{202E}"))
+  }
+
   @Test func kindsAreSortedByTheirWorstSeverity() throws {
     var document = SampleReport().document
     let kinds: [(FindingKind, Severity)] = [

@@ -35,8 +35,9 @@ import Testing
 
   @Test(arguments: [MailBody.NoticeTone.good, .warning, .bad])
   func textOfTheMailIsReadable(_ tone: MailBody.NoticeTone) {
-    var body = MailBody(title: "t", tone: tone, state: "s", reasons: [], closing: [])
-    body.sections = [MailBody.Section(title: "s", rows: [("label", "value")])]
+    let body = MailBody(
+      title: "t", tone: tone, state: "s", reasons: [],
+      sections: [MailBody.Section(title: "s", rows: [("label", "value")])], link: nil, closing: [])
     let styles = body.html.matches(of: /"color:#([0-9A-F]{6})(?:;background:#([0-9A-F]{6}))?/)
     #expect(styles.count == 4)
     for style in styles {
