@@ -119,6 +119,13 @@ int file_mode(int descriptor) {
   return fstat(descriptor, &status) == 0 ? (int)status.st_mode : -1;
 }
 
+int directory_is_mount_point(const char *path) {
+  struct statx found;
+  if (statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, 0, &found) != 0) return -1;
+  // linux/stat.h: STATX_ATTR_MOUNT_ROOT, which older headers lack.
+  return (found.stx_attributes & found.stx_attributes_mask & 0x2000) != 0;
+}
+
 int memory_return_blocks_from(int bytes) { return mallopt(M_MMAP_THRESHOLD, bytes); }
 
 void process_guard_memory(void) {

@@ -431,13 +431,35 @@ struct ReportsDirectory: ~Copyable {
   }
 
   @Test(arguments: [0, 0o077, 0o777] as [mode_t])
-  func modesAreTheSameWhateverTheUmask(_ mask: mode_t) throws {
+  func modesAreTheSameWhateverTheUmaskAndFoldersInheritTheGroup(_ mask: mode_t) throws {
     let reports = try ReportsDirectory()
+    // The set-group-ID bit gives new files the group of the directory, whose members read the reports.
+    #expect(chmod(reports.path, 0o2750) == 0)
     let before = umask(mask)
     defer { umask(before) }
     try reports.publish("a", .nightly(directory: reports.path + "/new", date: "2026-11-19"))
-    for name in ["new", "new/2026-11-19"] { #expect(try reports.mode(name) == 0o750) }
+    for name in ["new", "new/2026-11-19"] { #expect(try reports.mode(name) == 0o2750) }
     for name in ["book.xlsx", "run.json"] { #expect(try reports.mode("new/2026-11-19/\(name)") == 0o640) }
+  }
+
+  /// Such a directory is found before Apple is asked, not when the report appears.
+  @Test func aDirectoryThatCannotHoldAReportIsRefusedBeforeTheNight() throws {
+    let asOf = ReportsDirectory.asOf(0)
+    let mounted = #expect(throws: PublishingFailure.self) {
+      try ReportFolder.check(.exact("/proc"), asOf: asOf, known: KnownRuns())
+    }
+    #expect(mounted?.problem.contains("is a mount point") == true)
+    // The superuser may write everywhere.
+    if getuid() == 0 { return }
+    let reports = try ReportsDirectory()
+    #expect(chmod(reports.path, 0o555) == 0)
+    defer { chmod(reports.path, 0o755) }
+    for destination in [reports.night(), reports.held(), reports.adHoc("2026-11-19"), reports.exact("out/put")] {
+      let error = #expect(throws: PublishingFailure.self, "\(destination)") {
+        try ReportFolder.check(destination, asOf: asOf, known: reports.known)
+      }
+      #expect(error?.path == reports.path && error?.exitStatus == .cannotWrite)
+    }
   }
 
   @Test func discardedReportsLeaveNoFiles() throws {

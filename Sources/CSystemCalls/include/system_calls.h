@@ -47,6 +47,10 @@ int file_mode_at(int directory, const char *name);
 /// Kind and mode of an open file.
 int file_mode(int descriptor);
 
+/// 1 if a file system is mounted at a path, which then cannot be renamed. 0 also if the system cannot tell (Linux before
+/// 5.8). -1 with errno.
+int directory_is_mount_point(const char *path);
+
 /// Makes malloc use mmap from this block size, at most 32 MiB. Then free returns blocks to the system. glibc's own
 /// threshold grows to the largest block ever freed (mallopt(3), M_MMAP_THRESHOLD). 1, or 0 if refused.
 int memory_return_blocks_from(int bytes);

@@ -50,7 +50,7 @@ extension ReportFolder {
     self.init(
       destination: destination, asOf: asOf, known: known, names: names, lease: try StagingLease(path: names.lease),
       volume: volume)
-    try PublishingFailure.check(mkdir(staging, 0o750) == 0 && chmod(staging, 0o750) == 0, staging)
+    try PublishingFailure.check(ReportFolder.makeDirectory(staging), staging)
   }
 
   /// Finishes the publication of a killed run, known by ID and digest; nil if its report is not here.
@@ -149,6 +149,17 @@ extension ReportFolder {
     case .exact: _ = try TargetState(of: destination, asOf: asOf, known: known)
     case .adHoc(let directory, _), .heldSeparately(let directory, _): try requireOwn(directory, known)
     }
+    try requireWritable(destination.parent)
+  }
+
+  /// Refuses a directory in which no folder can be created. A missing directory is created in an existing one above it.
+  private static func requireWritable(_ directory: String) throws(PublishingFailure) {
+    var existing = absolute(directory)
+    // A trailing dot refuses a file in the place of a directory.
+    while existing != "/", access(existing + "/.", F_OK) != 0, errno == ENOENT {
+      existing = (existing as NSString).deletingLastPathComponent
+    }
+    try PublishingFailure.check(access(existing + "/.", W_OK | X_OK) == 0, existing)
   }
 
   /// Refuses a report directory with a foreign `latest`, or with a report of another installation.
@@ -185,19 +196,23 @@ extension ReportFolder {
 
   /// New directories are readable by owner and group whatever the umask; existing ones keep their mode.
   private static func makeDirectories(_ path: String) throws(PublishingFailure) {
-    if path.isEmpty || mkdir(path, 0o750) == 0 {
-      if !path.isEmpty { chmod(path, 0o750) }
-      return
-    }
+    if path.isEmpty || makeDirectory(path) { return }
     if errno == ENOENT {
       try makeDirectories((path as NSString).deletingLastPathComponent)
-      guard mkdir(path, 0o750) == 0 || errno == EEXIST else { throw PublishingFailure(path: path, code: errno) }
-      chmod(path, 0o750)
-      return
+      if makeDirectory(path) { return }
     }
     guard errno == EEXIST else { throw PublishingFailure(path: path, code: errno) }
     // A trailing dot follows links, which operators may use.
     guard FileKind(path: path + "/.") == .directory else { throw PublishingFailure(path: path, code: ENOTDIR) }
+  }
+
+  /// Keeps an inherited set-group-ID bit, by which files get the group of the report directory. False with `errno`.
+  private static func makeDirectory(_ path: String) -> Bool {
+    guard mkdir(path, 0o750) == 0 else { return false }
+    let mode = file_mode_at(AT_FDCWD, path)
+    guard mode >= 0 else { return false }
+    // chmod(2) clears the bit if the process is not in the group.
+    return mode_t(mode) & 0o777 == 0o750 || chmod(path, mode_t(mode) & 0o2000 | 0o750) == 0
   }
 
   // MARK: - Writing

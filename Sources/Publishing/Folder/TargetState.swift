@@ -23,6 +23,11 @@ enum TargetState: Hashable {
     case .regular?, .other?:
       throw PublishingFailure(path: path, problem: "is not a directory; name another one, or move the file away")
     }
+    if directory_is_mount_point(path) == 1 {
+      throw PublishingFailure(
+        path: path,
+        problem: "is a mount point, and a report appears by renaming its whole folder; name a directory in it")
+    }
     guard let folder = OpenDirectory(path) else { throw PublishingFailure(path: path, code: errno) }
     if try folder.names().isEmpty {
       self = .free
