@@ -78,6 +78,9 @@ import Testing
       ("http://127.0.0.1:\(hook.port)/secret/302", 0o600, "the webhook answered with status 302"),
       ("http://127.0.0.1:1/secret", 0o600, "the webhook was not reached"),
       ("http://example.com/secret", 0o600, "has no https address"),
+      ("https://[example.com/secret", 0o600, "has no https address"),
+      ("http://127.0.0.1:\(hook.port)/secret/200\nhttps://example.com/secret", 0o600, "has more than one address"),
+      ("http://127.0.0.1:port/secret", 0o600, "the webhook was not reached"),
       ("https://example.com/secret", 0o644, "can be read by others; chmod 600 it"),
     ] {
       let result = try await Program(path: Self.script).run([
