@@ -30,7 +30,12 @@ package struct Ping: Sendable {
   package func send(_ event: Event, _ body: String) async {
     let transport = HTTPTransport(timeout: .seconds(10), concurrency: 1)
     // healthchecks keeps the first 100 kB.
-    let problem = await transport.post(String(body.prefix(90_000)), to: address(of: event))
+    let text = String(body.prefix(90_000))
+    var problem = await transport.post(text, to: address(of: event))
+    // A lost ping would raise an alarm about a good night.
+    if problem != nil, (try? await Attempts.backoff(1)) != nil {
+      problem = await transport.post(text, to: address(of: event))
+    }
     await transport.shutdown()
     // The URL is not logged, because it works like a password.
     if let problem { logger.warning("notify.pingUrl was not reached: \(problem)") }

@@ -71,9 +71,9 @@ extension SettingType where Value == String {
   static var monitor: Self {
     checked { text in
       guard let parts = URLComponents(string: text, encodingInvalidCharacters: false), parts.fragment == nil,
-        let host = parts.host, !host.isEmpty,
+        let host = parts.host, !host.isEmpty, parts.user == nil, parts.password == nil,
         parts.scheme == "https" || parts.scheme == "http" && EndpointURL.isLoopback(host)
-      else { return "is not an https URL; write one such as https://hc-ping.com/ and the check's ID" }
+      else { return "is not an https URL without a user; write one such as https://hc-ping.com/ and the check's ID" }
       return nil
     }
   }

@@ -35,6 +35,7 @@ import Testing
     #expect(values(text, of: "url") == ["smtp://mail.example.com:587"])
     #expect(values(text, of: "user") == ["auditor:p\"w\\"])
     #expect(values(text, of: "mail-rcpt") == ["b@example.com", "c@example.com"])
+    #expect(values(text, of: "header").contains("To: b@example.com,\r\n c@example.com"))
     let forms = values(text, of: "form")
     #expect(forms.first == "=(;type=multipart/alternative" && forms[3] == "=)")
     #expect(forms[4].hasPrefix("=@\"/r/a;b\\\"c.xlsx\";type=application/vnd.openxmlformats"))
@@ -89,12 +90,15 @@ import Testing
     (22, "curl: (22) The requested URL returned error: 503", true),
     (22, "curl: (22) The requested URL returned error: 403", false),
     (22, "curl: (22) The requested URL returned error: 429", true),
+    (22, "curl: (22) The requested URL returned error: 522", true),
   ])
   func transientTransferErrorsAreRetried(_ code: Int32, _ message: String, _ isTransient: Bool) {
     #expect(ReportSender.isTransient(exitCode: code, message: message) == isTransient)
   }
 
-  @Test func theLastLineOfAnErrorIsPrintable() {
+  @Test func theLastLineOfAnErrorIsPrintableAndCurlsErrorComesBeforeItsAdvice() {
+    let advice = "curl: (60) SSL certificate problem: self-signed certificate\nMore details here: https://curl.se\n\nvisit"
+    #expect(ReportSender.lastLine(advice) == "curl: (60) SSL certificate problem: self-signed certificate")
     #expect(ReportSender.lastLine("first\nlast \u{1B}[31mred\n") == "last [31mred")
     #expect(ReportSender.lastLine("") == "")
     #expect(ReportSender.mailDate(Instant(seconds: 1_795_144_503)) == "Fri, 20 Nov 2026 03:15:03 +0000")

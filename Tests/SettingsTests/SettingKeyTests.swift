@@ -67,6 +67,8 @@ import Testing
     ("report.deliver: [a]\ndeliver.a.url: 'https://u:s3cret@h/x'", "deliver.a.url"),
     ("report.deliver: [a]\ndeliver.a.url: 'https://h/x?sig=s3cret'", "deliver.a.url"),
     ("notify.pingUrl: https://hc.example/s3 cret", "notify.pingUrl"),
+    ("notify.pingUrl: 'https://u:s3cret@hc.example/x'", "notify.pingUrl"),
+    ("report.deliver: [a]\ndeliver.a.url: 'https://h/s3 cret'", "deliver.a.url"),
     ("notify.pingUrl: 'https://hc.example/s3cret#x'", "notify.pingUrl"),
     ("tieOut.timeZone: Mars", "tieOut.timeZone"), ("tieOut.trailingDays: 0", "tieOut.trailingDays"),
     ("appStoreConnect.vendorNumbers: [abc]", "appStoreConnect.vendorNumbers"),

@@ -32,7 +32,8 @@ struct CurlConfiguration {
     for address in mail.to { configuration.add("mail-rcpt", address) }
     configuration.add("header", "Date: \(message.date)")
     configuration.add("header", "From: \(mail.from)")
-    configuration.add("header", "To: \(mail.to.joined(separator: ", "))")
+    // RFC 5322, 2.1.1: a line of a mail has at most 998 bytes, and a folded one continues after a blank.
+    configuration.add("header", "To: \(mail.to.joined(separator: ",\r\n "))")
     configuration.add("header", "Subject: \(message.subject)")
     configuration.add("header", "Message-ID: \(message.messageId)")
     // RFC 3834: suppresses automatic replies.

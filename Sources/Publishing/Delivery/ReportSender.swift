@@ -124,8 +124,10 @@ package struct ReportSender: Sendable {
     guard case .exited(let code) = ended.status else {
       throw Failure(description: "curl ended with \(ReportSender.words(ended.status))", isTransient: true)
     }
+    // RFC 5321, 3.3: RCPT names one recipient. curl then sends the mail to none.
+    let remedy = ended.message.contains("RCPT failed") ? "; nobody has the mail: check each address in to" : ""
     throw Failure(
-      description: ended.message.isEmpty ? "curl ended with status \(code)" : ended.message,
+      description: ended.message.isEmpty ? "curl ended with status \(code)" : ended.message + remedy,
       isTransient: ReportSender.isTransient(exitCode: code, message: ended.message))
   }
 
@@ -136,7 +138,7 @@ package struct ReportSender: Sendable {
     // receiving, HTTP/2 framing.
     case 5, 6, 7, 8, 16, 18, 28, 35, 52, 55, 56, 92: true
     // Server errors and rate limits; other refusals are permanent.
-    case 22: [" 429", " 408", " 50"].contains { message.contains($0) }
+    case 22: [" 429", " 408", " 5"].contains { message.contains($0) }
     default: false
     }
   }
@@ -167,8 +169,8 @@ package struct ReportSender: Sendable {
     _ program: String, _ arguments: [String], input: String, within limit: Duration
   ) async throws(Failure) -> Ended {
     var options = PlatformOptions()
-    options.teardownSequence = [.gracefulShutDown(allowedDurationToNextStep: .seconds(5))]
-    // A process group of its own, so that Ctrl-C reaches the program once, through us.
+    options.teardownSequence = [.gracefulShutDown(toProcessGroup: true, allowedDurationToNextStep: .seconds(5))]
+    // A process group of its own, so that Ctrl-C reaches the program once, through us, and its children end with it.
     options.processGroupID = 0
     // Removes our settings, with the database password, from the program's environment.
     let environment = Environment.custom(
@@ -221,8 +223,10 @@ package struct ReportSender: Sendable {
     }
   }
 
+  /// The last error of curl, which advice of several lines may follow, else the last line. Without control characters.
   static func lastLine(_ text: String) -> String {
-    let line = text.split(whereSeparator: \.isNewline).last.map(String.init) ?? ""
+    let lines = text.split(whereSeparator: \.isNewline)
+    let line = String(lines.last { $0.hasPrefix("curl: (") } ?? lines.last ?? "")
     let printable = line.unicodeScalars.filter { $0.value >= 0x20 && $0.value != 0x7F }
     return String(String(String.UnicodeScalarView(printable)).prefix(300))
   }
