@@ -340,8 +340,8 @@ package struct NightRun: Sendable {
     let dispatcher = Dispatcher(targets: settings.deliver, sender: sender, session: session, logger: logger, stop: stop)
     outcome.dispatches = try await dispatcher.deliverAll(runId: record.runId)
     let hasFailed = outcome.dispatches.contains { $0.problem != nil }
-    // An exit status of the night itself takes precedence over a failed delivery.
-    guard hasFailed, outcome.exitStatus == .complete else { return }
+    // The status of an incomplete night takes precedence over a failed delivery; that of open findings does not.
+    guard hasFailed, outcome.exitStatus == .complete || outcome.exitStatus == .criticalFindings else { return }
     outcome.exitStatus = .cannotWrite
     try await record.end(session, exitStatus: outcome.exitStatus.rawValue)
     if let directory = outcome.directory {

@@ -2,6 +2,9 @@ import Foundation
 import Reconciliation
 
 extension Period {
+  /// The options of a command that select the period, also on a later day.
+  package var options: String { since == until ? "--date \(until)" : "--since \(since) --until \(until)" }
+
   /// The number of days of the period that have not ended at an as-of.
   package func missingDays(at asOf: Instant, in zone: TimeZone) -> Int {
     guard asOf < end, let first = CivilDate(max(since, Period.dayText(of: asOf, in: zone))),

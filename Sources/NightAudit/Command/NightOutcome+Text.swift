@@ -17,7 +17,9 @@ extension NightOutcome {
     case (true, false): break
     case (true, true): lines.append("With the stored answers, the night would not be held.")
     case (false, false):
-      lines.append("HELD: the night is not published, sent or recorded. The same command with --accept releases it.")
+      lines.append(
+        "HELD: the night is not published, sent or recorded. The same command with --accept \(summary.period.options) "
+          + "releases it.")
     case (false, true): lines.append("The night WOULD BE HELD: it would not be published, sent or recorded.")
     }
     lines += self.held.map { "  - \($0)" }
@@ -71,8 +73,8 @@ extension NightOutcome {
     let summary = self.summary
     let isQuiet = self.exitStatus == .complete || self.exitStatus == .criticalFindings
     if summary.isComplete, self.held.isEmpty, isQuiet { return nil }
-    let held =
-      isRehearsal ? "WOULD BE HELD" : "HELD; check the report, then release it by the same command with --accept"
+    let release = "HELD; check the report, then release it by the same command with --accept \(summary.period.options)"
+    let held = isRehearsal ? "WOULD BE HELD" : release
     let state = self.held.isEmpty ? summary.stateLabel : held
     var lines = ["Night audit of \(summary.period.days): \(state)"]
     lines += self.held.map { "  - \($0)" } + summary.incompleteReasons.map { "  - \($0)" }

@@ -36,7 +36,7 @@ package struct NightNotice {
         reasons: causes.map(\.description),
         closing: [
           place,
-          "Its findings are not recorded. After a check, release it with night-audit run --accept.",
+          "Its findings are not recorded. After a check, release it: night-audit run \(record.period.options) --accept",
         ].compactMap(\.self))
     case .failed(let problem, let status):
       return MailBody(

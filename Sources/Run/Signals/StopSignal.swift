@@ -43,7 +43,9 @@ package final class StopSignal: Sendable {
   }
 
   /// The work was ended by a signal, and nothing was published.
-  package struct Stopped: Error {
+  package struct Stopped: Error, CustomStringConvertible {
     package var reason: Reason
+
+    package var description: String { "stopped by a signal before a report was published" }
   }
 }

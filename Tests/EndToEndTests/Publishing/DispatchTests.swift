@@ -148,6 +148,7 @@ import TestSupport
     #expect(try told(0).contains("Subject: Night audit 2026-11-19: HELD, nothing is published"))
     #expect(try told(0).contains("orders have rows that break the contract"))
     #expect(try told(0).contains("/held/2026-11-19"))
+    #expect(try told(0).contains("night-audit run --date 2026-11-19 --accept"))
     _ = try await shop.nightAudit("run", "--as-of", Rehearsal.asOf, "--order", "x")
     try await shop.execute("ALTER TABLE sales.orders RENAME COLUMN status TO state")
     try await shop.nightAudit("run", "--as-of", Rehearsal.asOf, exits: [78])
@@ -306,7 +307,14 @@ import TestSupport
   @Test func aCompleteNightThatCannotBeSentEndsWith73AndItsDispatchIsVerified() async throws {
     let shop = try await Rehearsal.emptyShop()
     try configure(shop, "nowhere", #"  nowhere: {url: "http://127.0.0.1:1/x", attempts: 1}"#)
-    try await shop.nightAudit("run", "--as-of", Rehearsal.asOf, "--quiet", exits: [73])
+    try await shop.execute(
+      """
+      INSERT INTO sales.orders (order_id, user_id, product_id, quantity, amount, currency, status, created_at, updated_at)
+        VALUES ('o', 'u', 'gems', 1, 7.77, 'USD', 'verified', '2026-11-19T10:00:00Z', '2026-11-19T10:00:00Z');
+      INSERT INTO sales.deliveries VALUES ('d', 'o', 'u', 'gems', 1, '2026-11-19T10:00:10Z', NULL);
+      """)
+    // A critical finding is open, and people learn of it only if the report arrives.
+    try await shop.nightAudit("run", "--as-of", Rehearsal.asOf, "--quiet", "--fail-on-findings", exits: [73])
     #expect(try await shop.value("SELECT exit_status FROM night_audit.runs") == "73")
     #expect(try shop.files("latest")["SHA256SUMS"] != nil)
 

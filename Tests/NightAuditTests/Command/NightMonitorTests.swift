@@ -33,6 +33,7 @@ import Testing
     // The level of --quiet.
     let logger = LogFormat.text.logger(.error) { line in lines.withLock { $0 += line } }
     let monitor = NightMonitor(settings: settings, logger: logger, record: record, stop: StopSignal())
+    #expect("\(StopSignal.Stopped(reason: .terminated))" == "stopped by a signal before a report was published")
     await monitor.failed(CancellationError(), status: 70, requests: RequestStatistics().counts)
     #expect(lines.withLock(\.self).contains("metrics.textfile: cannot write /nonexistent"))
   }
