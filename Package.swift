@@ -121,6 +121,7 @@ let package = Package(
       dependencies: [
         "AppStore", "Postgres", "Reconciliation", "Reporting", "Run", "Settings", "Streams",
         .product(name: "Crypto", package: "swift-crypto"),
+        .product(name: "Logging", package: "swift-log"),
       ],
       resources: [
         .embedInCode("Migrations/0001_schema.sql"), .embedInCode("Migrations/rights.sql"),

@@ -110,16 +110,24 @@ package struct NightRun: Sendable {
         plan, request, channels, &recheck, supplement, saving: record, known: known, since: began, deadline: deadline,
         isLate: late != nil)
       var outcome = NightOutcome(audit: audited, asOf: plan.asOf)
+      if outcome.held.isEmpty { watch.published = outcome.directory.map { ReportFolder.absolute($0) } }
       outcome.recheck = recheck
       for remark in [outcome.uncovered, outcome.unlisted, outcome.uncompared].compactMap(\.self) {
         logger.warning("\(remark)")
       }
       stages.end("audit")
       if record.isNightly, outcome.held.isEmpty {
-        try await deliver(&outcome, sender, record: record, session: session)
+        try await deliver(&outcome, sender, record: record)
       }
       if request.parts != nil { try await keepUnaskedChecksDue(audited.unasked, request) }
-      if request.out == nil { try await removeExpiredReports(outcome, asOf: request.asOf, session: session) }
+      if request.out == nil {
+        do {
+          try await removeExpiredReports(outcome, asOf: request.asOf, session: session)
+        } catch let error as PostgresError where error.isConnectionLost {
+          // Not in a new session, because folders are removed under the run lock, which has ended with this one.
+          logger.warning("expired report folders are kept until the next night: \(error)")
+        }
+      }
       stages.end("deliver")
       await watch.ended(outcome, stages: stages.seconds, requests: statistics.counts, session: session)
       await session.close()
@@ -334,16 +342,16 @@ package struct NightRun: Sendable {
   // MARK: - After the report has appeared
 
   /// Sends the reports that are owed. A failed delivery does not undo publication.
-  private func deliver(
-    _ outcome: inout NightOutcome, _ sender: ReportSender, record: RunRecord, session: PostgresSession
-  ) async throws {
-    let dispatcher = Dispatcher(targets: settings.deliver, sender: sender, session: session, logger: logger, stop: stop)
+  private func deliver(_ outcome: inout NightOutcome, _ sender: ReportSender, record: RunRecord) async throws {
+    let store = OpenSession(logger: logger, open: connect)
+    let dispatcher = Dispatcher(targets: settings.deliver, sender: sender, store: store, logger: logger, stop: stop)
     outcome.dispatches = try await dispatcher.deliverAll(runId: record.runId)
     let hasFailed = outcome.dispatches.contains { $0.problem != nil }
     // The status of an incomplete night takes precedence over a failed delivery; that of open findings does not.
     guard hasFailed, outcome.exitStatus == .complete || outcome.exitStatus == .criticalFindings else { return }
     outcome.exitStatus = .cannotWrite
-    try await record.end(session, exitStatus: outcome.exitStatus.rawValue)
+    let status = outcome.exitStatus.rawValue
+    try await store.run { session, _ in try await record.end(session, exitStatus: status) }
     if let directory = outcome.directory {
       try ReportFolder.rewriteRun(RunDocument.content(of: directory, endingWith: outcome.exitStatus), in: directory)
     }

@@ -54,7 +54,7 @@ private struct DispatchSection {
 
   private func target(_ url: String) throws -> DispatchTarget {
     guard let parts = URLComponents(string: url), let scheme = parts.scheme?.lowercased(), let host = parts.host,
-      !host.isEmpty, !url.contains(where: \.isWhitespace)
+      !host.isEmpty, !url.contains(where: \.isWhitespace), parts.port.map({ (1...65_535).contains($0) }) ?? true
     else { throw error("url", "is not a URL; write scheme://host/path, and %20 for a blank") }
     guard parts.user == nil, parts.password == nil else {
       throw error("url", "must not carry a user name or password; use user and passwordFile")

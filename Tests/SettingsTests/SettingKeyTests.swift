@@ -110,6 +110,7 @@ import Testing
     ("report: {deliver: [a]}\ndeliver: {a: {url: 'ftp://h/x'}}", "deliver.a.url"),
     ("report: {deliver: [a]}\ndeliver: {a: {url: 'http://example.com/x'}}", "deliver.a.url"),
     ("report: {deliver: [a]}\ndeliver: {a: {url: 'https://u:p@h/x'}}", "deliver.a.url"),
+    ("report: {deliver: [a]}\ndeliver: {a: {url: 'https://h:99999/x'}}", "deliver.a.url"),
     ("report: {deliver: [a]}\ndeliver: {a: {url: 'https://h/x?y=1'}}", "deliver.a.url"),
     ("report: {deliver: [a]}\ndeliver: {a: {url: 'https://h/x', user: u}}", "deliver.a.passwordFile"),
     ("report: {deliver: [a]}\ndeliver: {a: {url: 'https://h/x', to: [a@b.c]}}", "deliver.a.to"),

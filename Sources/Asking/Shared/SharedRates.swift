@@ -1,4 +1,5 @@
 import AppStore
+import AuditStore
 import Postgres
 import Reconciliation
 

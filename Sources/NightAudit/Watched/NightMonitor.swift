@@ -17,6 +17,8 @@ struct NightMonitor: Sendable {
   let logger: Logger
   let record: RunRecord
   let stop: StopSignal
+  /// The folder of the night's report; nil until it has appeared.
+  var published: String?
 
   private var ping: Ping? { settings.pingURL.flatMap { Ping(url: $0, logger: logger) } }
 
@@ -57,7 +59,7 @@ struct NightMonitor: Sendable {
       "Night audit of \(record.period.until) on \(record.host): \(error)\nExit status: \(status), run \(record.runId)\n"
     )
     // A night that a person stopped needs no mail.
-    if stop.stopped == nil { await notify(.failed(problem: "\(error)", status: status)) }
+    if stop.stopped == nil { await notify(.failed(problem: "\(error)", status: status, published: published)) }
   }
 
   /// Mails the notice to the recipients of reports and of news, who would otherwise wait for a report.

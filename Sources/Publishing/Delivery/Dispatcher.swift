@@ -1,5 +1,5 @@
+import AuditStore
 import Logging
-import Postgres
 import Reconciliation
 import Run
 import Settings
@@ -15,22 +15,23 @@ package struct Dispatch: Hashable, Sendable, Encodable {
 package struct Dispatcher {
   package let targets: [DispatchTarget]
   package let sender: ReportSender
-  package let session: PostgresSession
+  /// Not the night's own session, which may end while a report is being sent.
+  package let store: OpenSession
   package let logger: Logger
   package let stop: StopSignal
   package var pause = Attempts.backoff
 
   package init(
-    targets: [DispatchTarget], sender: ReportSender, session: PostgresSession, logger: Logger, stop: StopSignal
+    targets: [DispatchTarget], sender: ReportSender, store: OpenSession, logger: Logger, stop: StopSignal
   ) {
-    (self.targets, self.sender, self.session, self.logger, self.stop) = (targets, sender, session, logger, stop)
+    (self.targets, self.sender, self.store, self.logger, self.stop) = (targets, sender, store, logger, stop)
   }
 
   /// Returns all deliveries, also deliveries that were skipped because their target had not answered before.
   package func deliverAll(runId: String) async throws -> [Dispatch] {
     var dispatches: [Dispatch] = []
     var unreachable: [String: String] = [:]
-    for owed in try await DispatchTable.owed(runId: runId, session) {
+    for owed in try await store.run({ session, _ in try await DispatchTable.owed(runId: runId, session) }) {
       guard let target = targets.first(where: { $0.name == owed.target }) else {
         try await withdraw(owed, "its place is no longer in report.deliver")
         continue
@@ -47,8 +48,11 @@ package struct Dispatcher {
         dispatches.append(try await keep(owed, because: problem, metadata(owed)))
         continue
       }
-      if try await DispatchTable.lastContent(owed, session) == report.digest {
-        try await DispatchTable.withdraw(owed, problem: "has arrived before", session)
+      let last = try await store.run { session, _ in try await DispatchTable.lastContent(owed, session) }
+      if last == report.digest {
+        try await store.run { session, _ in
+          try await DispatchTable.withdraw(owed, problem: "has arrived before", session)
+        }
         continue
       }
       if let problem = report.problem {
@@ -66,13 +70,15 @@ package struct Dispatcher {
     _ owed: DispatchTable.Owed, because problem: String, attempts: Int = 0, _ metadata: Logger.Metadata
   ) async throws -> Dispatch {
     logger.error("a report could not be sent, the next night tries again: \(problem)", metadata: metadata)
-    try await DispatchTable.note(owed, problem: problem, attempts: attempts, session)
+    try await store.run { session, _ in
+      try await DispatchTable.note(owed, problem: problem, attempts: attempts, session)
+    }
     return Dispatch(target: owed.target, directory: owed.directory, problem: problem)
   }
 
   private func withdraw(_ owed: DispatchTable.Owed, _ problem: String) async throws {
     logger.warning("a report is not sent: \(problem)", metadata: metadata(owed))
-    try await DispatchTable.withdraw(owed, problem: problem, session)
+    try await store.run { session, _ in try await DispatchTable.withdraw(owed, problem: problem, session) }
   }
 
   private func deliver(
@@ -86,7 +92,10 @@ package struct Dispatcher {
     if let problem = ended.problem {
       return try await keep(owed, because: problem, attempts: ended.count, attempts.metadata(ended.count))
     }
-    try await DispatchTable.recordDelivery(owed, content: report.digest, attempts: ended.count, session)
+    let (content, count) = (report.digest, ended.count)
+    try await store.run { session, _ in
+      try await DispatchTable.recordDelivery(owed, content: content, attempts: count, session)
+    }
     logger.info("sent the report", metadata: metadata(owed))
     return Dispatch(target: owed.target, directory: owed.directory)
   }

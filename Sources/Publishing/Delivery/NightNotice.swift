@@ -9,7 +9,8 @@ import Settings
 package struct NightNotice {
   package enum Cause {
     case held([HoldCause], directory: String?)
-    case failed(problem: String, status: Int32)
+    /// `published` is the folder of the night's report, if it had appeared before the failure.
+    case failed(problem: String, status: Int32, published: String?)
   }
 
   let record: RunRecord
@@ -38,12 +39,15 @@ package struct NightNotice {
           place,
           "Its findings are not recorded. After a check, release it: night-audit run \(record.period.options) --accept",
         ].compactMap(\.self))
-    case .failed(let problem, let status):
+    case .failed(let problem, let status, let published):
+      let report =
+        published.map { "The report of this day is published in \(record.host):\($0). Only a later step failed." }
+        ?? "Reports are published whole or not at all. Without a report of this day, the last report is in place."
       return MailBody(
         title: title, tone: .bad, state: "FAILED: the night ended with an error.", reasons: [problem],
         closing: [
           "It ended with exit status \(status) on \(record.host), run \(record.runId).",
-          "Reports are published whole or not at all. Without a report of this day, the last report is in place.",
+          report,
         ])
     }
   }

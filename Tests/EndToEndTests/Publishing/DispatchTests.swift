@@ -252,6 +252,26 @@ import TestSupport
         """)
   }
 
+  /// The server restarts, or ends an idle session, during a slow upload.
+  @Test func deliveriesAreRecordedInANewSessionAfterTheLossOfTheNights() async throws {
+    let shop = try await Rehearsal.emptyShop()
+    let (begun, open) = (shop.directory.file("begun"), shop.directory.file("open"))
+    let script = try script(": > '\(begun)'; while ! [ -e '\(open)' ]; do sleep 0.05; done", in: shop)
+    try configure(shop, "slow, quick", "  slow: {command: [\(script)]}\n  quick: {command: [/bin/true]}")
+    let running = try shop.start("run", "--as-of", Rehearsal.asOf, "--accept")
+    while running.process.isRunning, !FileManager.default.fileExists(atPath: begun) { await pause() }
+    _ = try await shop.value(
+      """
+      SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+      WHERE datname = current_database() AND application_name = 'night-audit' AND pid <> pg_backend_pid()
+      """)
+    try shop.directory.write("", "open")
+    let night = await running.finish()
+    #expect(night.status == 0, "\(night)")
+    #expect(try await states(shop) == "2026-11-19 slow delivered 1, 2026-11-19 quick delivered 1")
+    try await shop.nightAudit("verify", exits: [0])
+  }
+
   /// A report that one target always rejects must not block others.
   @Test func aRejectedReportDoesNotBlockOtherDeliveries() async throws {
     let shop = try await Rehearsal.emptyShop()
