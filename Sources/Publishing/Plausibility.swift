@@ -189,11 +189,12 @@ package enum HoldCause: Hashable, Sendable, CustomStringConvertible {
     switch self {
     case .mapping(let problem): "The mapping looks wrong before a first night is published: \(problem)."
     case .fewerOrders(let now, let before, let examples):
-      "The lookback has \(now) \(now == 1 ? "order" : "orders"), and had \(before) in the last complete night: check whether the view or table "
-        + "orders still shows them all." + Self.words(examples)
+      "The lookback has \(now) \(now == 1 ? "order" : "orders"), and had \(before) in the last complete night: check "
+        + "whether the view or table orders still shows them all." + Self.words(examples)
     case .fewerDeliveries(let now, let before, let examples):
-      "The lookback has \(now) \(now == 1 ? "delivery" : "deliveries"), and had \(before) in the last complete night: check whether the view or "
-        + "table deliveries still shows them all, and whether the delivery job has run." + Self.words(examples)
+      "The lookback has \(now) \(now == 1 ? "delivery" : "deliveries"), and had \(before) in the last complete night: "
+        + "check whether the view or table deliveries still shows them all, and whether the delivery job has run."
+        + Self.words(examples)
     case .findings(let kind, let sample, let total):
       Self.subjects(kind, sample, of: total) + ": check \(kind.definition.likelyCause)." + Self.words(sample.examples)
     case .badRows(let sample, let total):

@@ -97,7 +97,7 @@ import Testing
   }
 
   @Test func theLastLineOfAnErrorIsPrintableAndCurlsErrorComesBeforeItsAdvice() {
-    let advice = "curl: (60) SSL certificate problem: self-signed certificate\nMore details here: https://curl.se\n\nvisit"
+    let advice = "curl: (60) SSL certificate problem: self-signed certificate\nMore: https://curl.se\n\nvisit"
     #expect(ReportSender.lastLine(advice) == "curl: (60) SSL certificate problem: self-signed certificate")
     #expect(ReportSender.lastLine("first\nlast \u{1B}[31mred\n") == "last [31mred")
     #expect(ReportSender.lastLine("") == "")

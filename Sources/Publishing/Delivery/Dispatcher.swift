@@ -43,8 +43,8 @@ package struct Dispatcher {
       guard let report = ReportContents(directory: owed.directory) else {
         // A missing folder may be on a volume that is not mounted, so its report stays owed.
         let problem =
-          "\(owed.directory) is missing or cannot be read; put it back, check its owner and the volume, or make the report "
-          + "again"
+          "\(owed.directory) is missing or cannot be read; put it back, check its owner and the volume, or make the "
+          + "report again"
         dispatches.append(try await keep(owed, because: problem, metadata(owed)))
         continue
       }

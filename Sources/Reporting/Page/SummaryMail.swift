@@ -155,7 +155,7 @@ package struct SummaryMail {
 
   private var closing: [String] {
     [
-      attachment.map { "The workbook is attached: \($0)." } ?? "No workbook is attached. All files are with the report.",
+      attachment.map { "The workbook is attached: \($0)." } ?? "No workbook is attached. All files are in the report.",
       link == nil ? "The whole report is in \(folder)." : nil,
       "Amounts are customer amounts as the shop recorded them, and proceeds are named. They are not for revenue recognition.",
     ].compactMap(\.self)

@@ -329,7 +329,8 @@ import TestSupport
     try configure(shop, "nowhere", #"  nowhere: {url: "http://127.0.0.1:1/x", attempts: 1}"#)
     try await shop.execute(
       """
-      INSERT INTO sales.orders (order_id, user_id, product_id, quantity, amount, currency, status, created_at, updated_at)
+      INSERT INTO sales.orders
+        (order_id, user_id, product_id, quantity, amount, currency, status, created_at, updated_at)
         VALUES ('o', 'u', 'gems', 1, 7.77, 'USD', 'verified', '2026-11-19T10:00:00Z', '2026-11-19T10:00:00Z');
       INSERT INTO sales.deliveries VALUES ('d', 'o', 'u', 'gems', 1, '2026-11-19T10:00:10Z', NULL);
       """)

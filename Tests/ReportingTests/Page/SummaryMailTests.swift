@@ -26,7 +26,7 @@ import Testing
     #expect(settlement == ["Fiscal 2027-02, USD: earned unknown · paid 1,233.50 · difference –"])
     #expect(body.html.contains("<td>earned unknown · paid 1,233.50 · difference –</td>"))
     // Formats without a workbook, and a workbook that is too large for a mail.
-    #expect(body.text.contains("\nNo workbook is attached. All files are with the report.\n"))
+    #expect(body.text.contains("\nNo workbook is attached. All files are in the report.\n"))
 
     (report.summary.adjustments, report.summary.tieOut) = ([], nil)
     let titles = report.mail().body.sections.map(\.title)
