@@ -452,13 +452,14 @@ struct ReportsDirectory: ~Copyable {
     // The superuser may write everywhere.
     if getuid() == 0 { return }
     let reports = try ReportsDirectory()
-    #expect(chmod(reports.path, 0o555) == 0)
-    defer { chmod(reports.path, 0o755) }
+    let path = reports.path
+    #expect(chmod(path, 0o555) == 0)
+    defer { chmod(path, 0o755) }
     for destination in [reports.night(), reports.held(), reports.adHoc("2026-11-19"), reports.exact("out/put")] {
       let error = #expect(throws: PublishingFailure.self, "\(destination)") {
         try ReportFolder.check(destination, asOf: asOf, known: reports.known)
       }
-      #expect(error?.path == reports.path && error?.exitStatus == .cannotWrite)
+      #expect(error?.path == path && error?.exitStatus == .cannotWrite)
     }
   }
 

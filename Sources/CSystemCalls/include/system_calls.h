@@ -47,8 +47,8 @@ int file_mode_at(int directory, const char *name);
 /// Kind and mode of an open file.
 int file_mode(int descriptor);
 
-/// 1 if a file system is mounted at a path, which then cannot be renamed. 0 also if the system cannot tell (before Linux
-/// 5.8). -1 with errno.
+/// 1 if a file system is mounted at a path, which then cannot be renamed. 0 also before Linux 5.8, which cannot tell.
+/// -1 with errno.
 int directory_is_mount_point(const char *path);
 
 /// Makes malloc use mmap from this block size, at most 32 MiB. Then free returns blocks to the system. glibc's own
