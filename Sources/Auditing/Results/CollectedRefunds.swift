@@ -30,7 +30,7 @@ final class CollectedRefunds {
     let order = facts.order
     let person = plan.rules.people.person(order.userId)
     for transaction in facts.claims.owned where transaction.hasRefundableMoney {
-      let isFurther = judgement.verdict?.transaction.map { $0.key != transaction.key } ?? false
+      let isFurther = judgement.furtherCharges.contains(transaction.purchaseKey)
       if let refund = transaction.revocation {
         try requests.add(refundOf: transaction, at: refund.date, person: person)
         if !facts.awaitsShare(of: transaction) {

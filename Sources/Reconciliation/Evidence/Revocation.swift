@@ -79,6 +79,9 @@ extension Revocation {
     return revocation
   }
 
+  /// The refunded part of an amount; nil: Apple states no share.
+  func part(of amount: Money) -> Money? { isFull ? amount : percentage.map { amount.share(milliPercent: $0) } }
+
   /// True if Apple revoked the whole transaction, as it did without type and percentage.
   public var isFull: Bool {
     switch percentage {

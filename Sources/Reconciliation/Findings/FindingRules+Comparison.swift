@@ -136,21 +136,25 @@ extension FindingRules {
       decline([.quantityMismatch, .accountTokenMissing, .currencyMismatch, .amountMismatch], openOwnershipReason)
       return
     }
-    if facts.paying.contains(where: \.isKnownByRestoresAlone) {
+    let payments = facts.payments
+    if payments.contains(where: { $0.isKnownByRestoresAlone }) {
       decline([.quantityMismatch], "The original purchase, which may be refunded, is not known.")
     } else if let quantity = facts.paidQuantity, quantity != order.quantity {
       let isUnpaid = facts.unrevokedUnits > quantity
+      let charge =
+        payments.count == 1
+        ? "Apple's transaction is for \(quantity)." : "Apple's \(payments.count) transactions are for \(quantity)."
       add(
         .quantityMismatch,
         atStake: isUnpaid && quantity < order.quantity
           ? order.amount.share(Int64(order.quantity) - quantity, of: Int64(order.quantity)) : nil,
         on: transaction, severity: isUnpaid ? .critical : nil,
-        "Ordered \(order.quantity), Apple's transaction is for \(quantity).")
-      requireReview("Apple's transaction is for \(quantity).") { $0.deliversGoods || $0 == .takeBack }
+        "Ordered \(order.quantity), \(charge)")
+      requireReview(Reason(charge)) { $0.deliversGoods || $0 == .takeBack }
     } else {
       decline(
         [.quantityMismatch],
-        transaction.quantity == nil ? "Apple stated no quantity." : "Ordered and charged \(order.quantity).")
+        facts.paidQuantity == nil ? "Apple stated no quantity." : "Ordered and charged \(order.quantity).")
     }
     if order.appAccountToken != nil, case .stated(.none) = transaction.appAccountToken {
       add(.accountTokenMissing, on: transaction, "The order has an account token, Apple's transaction has none.")
@@ -188,7 +192,7 @@ extension FindingRules {
     let gap = (Int128(milliunits) * scale - 1_000 * Int128(order.amount.minorUnits)).magnitude
     let difference = Money(minorUnits: Int64(clamping: (gap + 999) / 1_000), currency: order.amount.currency)
     let price =
-      (milliunits == transaction.priceMilliunits ? transaction.price?.decimalText : nil)
+      Money(milliunits: milliunits, currency: order.amount.currency)?.decimalText
       ?? Money.decimalText(Int128(milliunits), digits: 3)
     add(
       .amountMismatch, atStake: difference, on: transaction,

@@ -14,8 +14,8 @@ extension FindingRules {
       let paid = min(Int64(order.quantity), paidUnits)
       add(
         .partlyDelivered, atStake: order.amount.share(max(0, paid - units), of: Int64(order.quantity)),
-        paid == order.quantity
-          ? "Paid for \(order.quantity), delivered \(units)." : "Ordered \(order.quantity), delivered \(units).")
+        paid == Int64(order.quantity) - facts.refundedUnits
+          ? "Paid for \(paid), delivered \(units)." : "Ordered \(order.quantity), delivered \(units).")
     case .deliveredNotPaid:
       let why = verdict?.reason.map { facts.explanation(of: $0) } ?? ""
       let mark = isOfAppReview ? " App Review bought at that time: this is its purchase and needs no action." : ""
@@ -135,9 +135,12 @@ extension FindingRules {
     }
   }
 
+  /// The units that are paid for and not refunded in full.
   private var paidUnits: Int64 {
-    guard openOwnershipReason == nil, let quantity = facts.paidQuantity else { return Int64(order.quantity) }
-    return quantity
+    guard openOwnershipReason == nil, let quantity = facts.paidQuantity else {
+      return Int64(order.quantity) - facts.refundedUnits
+    }
+    return quantity - facts.refundedUnits
   }
 
   // MARK: - Claims
@@ -172,15 +175,15 @@ extension FindingRules {
     }
     // A free purchase, such as a trial, is no charge.
     let live = claims.liveOwned.filter { $0.priceMilliunits != 0 }
-    let paying = live.count > 1 ? facts.paying : []
-    let further = paying.count > 1 ? live.filter { !paying.contains($0) } : Array(live.dropFirst())
+    let payments = live.count > 1 ? facts.payments : []
+    let further = payments.count > 1 ? live.filter { !payments.contains($0) } : Array(live.dropFirst())
     let lastCharge = live.count > 1 ? live.compactMap(\.saleDate).max() : nil
     if live.count > 1, live.contains(where: { facts.awaitsRefund(of: $0, since: lastCharge, rules: rules) }) {
       decline([.chargedTwice], "A missing answer could show that one of the \(live.count) was refunded.")
     } else if live.count > 1, let unread {
       decline([.chargedTwice], unread)
     } else if live.count > 1, further.isEmpty {
-      decline([.chargedTwice], "Its \(live.count) payments together are for the \(order.quantity) units ordered.")
+      decline([.chargedTwice], "Its payments together are for no more than the \(order.quantity) units ordered.")
     } else if live.count > 1 {
       let others = further.map { $0.shownId(stated: order.transactionId).text }.joined(separator: ", ")
       // Every charge after the first is owed to the customer. Two currencies have no sum.
@@ -295,6 +298,10 @@ extension FindingRules {
     }
   }
 
+  private func refundOrder(_ payment: TransactionRecord) -> (Instant, TransactionKey) {
+    (payment.revocation?.date ?? rules.asOf, payment.key)
+  }
+
   func considerRefunds() {
     switch verdict {
     case .reversed(let transaction):
@@ -306,7 +313,7 @@ extension FindingRules {
       } else {
         decline([.refundNotBooked], "Apple refunded the purchase, and the shop says \(order.status.rawValue).")
       }
-      if !transaction.isRefundDoubtful, let date = transaction.revocation?.date,
+      if !transaction.isRefundDoubtful, let date = facts.payments.compactMap({ $0.revocation?.date }).max(),
         let late = facts.validDeliveries.first(where: { $0.stands && $0.deliveredAt > date })
       {
         add(.deliveredAfterRefund, atStake: order.amount, delivery: late, "Goods were delivered after Apple's refund.")
@@ -320,12 +327,14 @@ extension FindingRules {
           ? "Apple's refund is full. Apple reported its reversal only after the as-of."
           : "Apple's refund is full and in force.")
     case .paid(let transaction):
-      if let revocation = transaction.revocation {
-        let part = revocation.percentage.map { order.amount.share(milliPercent: $0) }
+      let payments = facts.payments
+      let refunded = facts.refundedPayments
+      if let newest = refunded.max(by: { refundOrder($0) < refundOrder($1) }) {
+        let part = facts.refundedAmount
         let words = part?.text ?? "a part that Apple does not state"
         let why = transaction.isUpgraded == true ? " It was upgraded, and Apple refunded the rest of its period." : ""
         add(
-          .partialRefund, atStake: part, isAmountAtRiskUnknown: part == nil,
+          .partialRefund, atStake: part, on: newest, isAmountAtRiskUnknown: part == nil,
           "Apple refunded \(words) of this order.\(why)")
         requireReview("Apple refunded a part of it. The missing units may be the refunded part.")
         if order.status == .refunded {
@@ -338,9 +347,10 @@ extension FindingRules {
           decline(
             [.refundOnlyHere],
             "The shop's row was changed after the as-of, so the refund may be later than Apple's last answer.")
-        } else if order.status == .refunded, !transaction.isKnownByRestoresAlone,
-          transaction.hasRevocationStatement(since: order.refundBookedBy)
-        {
+        } else if order.status == .refunded, payments.allSatisfy({ payment in
+          payment.revocation == nil && !payment.isKnownByRestoresAlone
+            && payment.hasRevocationStatement(since: order.refundBookedBy)
+        }) {
           add(
             .refundOnlyHere, atStake: order.amount, "The shop says refunded, but Apple has not refunded the purchase.")
         } else if order.status == .refunded {
@@ -351,22 +361,20 @@ extension FindingRules {
           decline([.refundOnlyHere], "The shop says \(order.status.rawValue).")
         }
       }
-      if transaction.revocationWithdrawnDate != nil, !transaction.isRefundDoubtful, facts.goods != .inFull,
-        facts.validDeliveries.contains(where: { !$0.stands })
-      {
+      let paidAgain = payments.filter { $0.revocationWithdrawnDate != nil && !$0.isRefundDoubtful }
+      if !paidAgain.isEmpty, facts.goods != .inFull, facts.validDeliveries.contains(where: { !$0.stands }) {
         // One finding alone gives goods, because a job would give them once per finding.
         requireReview()
         add(
-          .refundReversedNotReinstated, atStake: order.amount,
+          .refundReversedNotReinstated, atStake: Money.sum(paidAgain.map { $0.share(of: order) }),
           "Apple reversed its refund, so the order is paid again, but the user does not have the goods back.")
       } else {
         decline(
           [.refundReversedNotReinstated],
-          transaction.revocationWithdrawnDate == nil
-            ? "Apple reversed no refund."
-            : transaction.isRefundDoubtful
-              ? "Apple reported the reversal of its refund only after the as-of."
-              : "Apple reversed a refund, and the user has all goods of the order.")
+          !paidAgain.isEmpty
+            ? "Apple reversed a refund, and the user has all goods of the order."
+            : payments.contains { $0.isRefundDoubtful }
+              ? "Apple reported the reversal of its refund only after the as-of." : "Apple reversed no refund.")
       }
       decline([.refundNotBooked, .deliveredAfterRefund], "Apple has not refunded the purchase in full.")
     case .unpaid, .unconfirmed, .nothingToPay, .none:

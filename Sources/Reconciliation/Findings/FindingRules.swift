@@ -190,7 +190,8 @@ final class FindingRules {
 
   private func units(for action: FindingAction) -> Units? {
     switch action {
-    case .deliver, .deliverRest, .reinstate: Units(ordered: Int64(order.quantity), delivered: facts.deliveredUnits)
+    case .deliver, .deliverRest, .reinstate:
+      Units(ordered: Int64(order.quantity) - facts.refundedUnits, delivered: facts.deliveredUnits)
     case .takeBack: Units(ordered: Int64(order.quantity), delivered: facts.unrevokedUnits)
     case .bookRefund, .correctStatus, .look: nil
     }

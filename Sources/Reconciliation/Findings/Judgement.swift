@@ -14,8 +14,10 @@ public struct Judgement: Hashable, Sendable {
   public var environment: AppleEnvironment?
   public var transactionId: Identifier?
   public var country: Country?
-  /// The further purchases that pay for units of the order, refunded ones included.
-  public private(set) var furtherPayments: [TransactionRecord] = []
+  /// The refunded part of the order's amount; nil: nothing was refunded, or an unknown share.
+  public private(set) var refundedAmount: Money?
+  /// Owned purchases that pay for no unit of the order.
+  public private(set) var furtherCharges: [PurchaseKey] = []
   /// Owned production transactions that renew a subscription.
   public private(set) var renewals: [Identifier] = []
 
@@ -51,9 +53,14 @@ public struct Judgement: Hashable, Sendable {
       for record in facts.claims.owned where record.environment == .production && record.isLaterPeriod {
         renewals += record.keys.map(\.transactionId)
       }
-      if facts.claims.owned.count > 1 { furtherPayments = Array(facts.payments.dropFirst()) }
+      if facts.claims.owned.count > 1 {
+        let payments = Set(facts.payments.map(\.purchaseKey))
+        furtherCharges = facts.claims.owned.map(\.purchaseKey).filter { !payments.contains($0) }
+      }
+      refundedAmount = facts.refundedAmount
       paidAt = facts.claims.owned[0].saleDate
-      refundedAt = facts.claims.owned[0].revocation?.date
+      refundedAt =
+        facts.refundedPayments.compactMap { $0.revocation?.date }.max() ?? facts.claims.owned[0].revocation?.date
       checkedAt = facts.claims.owned[0].checkedAt
       environment = facts.claims.owned[0].environment
       country = facts.claims.owned[0].country

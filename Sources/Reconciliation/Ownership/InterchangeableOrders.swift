@@ -115,44 +115,26 @@ struct InterchangeableOrders {
         && (first.owners[place] == nil || open.contains { first.couldOutrank($0, at: place, saleTimes[place]) })
     }
     steps += smallest.steps
-    var units = partners.map { place in place.map { found[inTime[$0]].transaction.liveUnits } ?? 0 }
-    let all = Array(members.indices)
-    var isShort = all.filter { units[$0] < claimants[members[$0]].order.quantity }
-    for (place, sale) in inTime.enumerated()
-    where isClaimed[sale] && found[sale].owner == nil && found[sale].transaction.isLive {
-      let time = saleTimes[place]
-      func nearest(of orders: [Int]) -> Int? {
-        InterchangeableOrders.nearest(to: time, in: orders, at: times, within: window) {
-          apart[$0].linked.contains(place)
-        }
-      }
-      let short = nearest(of: isShort)
-      guard let nearest = short ?? nearest(of: all) else { continue }
-      (found[sale].owner, found[sale].isFurther) = (members[nearest], true)
-      units[nearest] += found[sale].transaction.liveUnits
-      if short != nil, units[nearest] >= claimants[members[nearest]].order.quantity {
-        isShort.removeAll { $0 == nearest }
-      }
+    // As `Matching.leftOver`, with the nearest order found by time.
+    var units = members.indices.map { member in
+      OwnedUnits(
+        claimants[members[member]].order, owning: partners[member].map { found[inTime[$0]].transaction })
     }
-    // A left-over refunded purchase belongs to the nearest order with that many units unpaid.
-    if members.contains(where: { claimants[$0].order.quantity > 1 }) {
-      let memberOfOrder = Dictionary(uniqueKeysWithValues: members.enumerated().map { ($1, $0) })
-      var owned = [[TransactionRecord]](repeating: [], count: members.count)
-      for sale in found {
-        if let member = sale.owner.flatMap({ memberOfOrder[$0] }) { owned[member].append(sale.transaction) }
-      }
-      var unpaid = all.map { claimants[members[$0]].order.unpaidUnits(besides: owned[$0]) }
-      var isPartlyPaid = all.filter { unpaid[$0] > 0 }
+    let all = Array(members.indices)
+    for isReversed in [false, true] {
+      var isShort = all.filter { isReversed ? units[$0].unpaid > 0 : units[$0].isShort }
       for (place, sale) in inTime.enumerated()
-      where isClaimed[sale] && found[sale].owner == nil && found[sale].transaction.isReversed {
-        let units = found[sale].transaction.paidUnits
-        let nearest = InterchangeableOrders.nearest(to: saleTimes[place], in: isPartlyPaid, at: times, within: window) {
-          unpaid[$0] >= units && apart[$0].linked.contains(place)
+      where isClaimed[sale] && found[sale].owner == nil && found[sale].transaction.isReversed == isReversed {
+        let transaction = found[sale].transaction
+        func nearest(of orders: [Int]) -> Int? {
+          InterchangeableOrders.nearest(to: saleTimes[place], in: orders, at: times, within: window) {
+            apart[$0].linked.contains(place) && units[$0].canTake(transaction)
+          }
         }
-        guard let nearest else { continue }
-        (found[sale].owner, found[sale].isFurther) = (members[nearest], true)
-        unpaid[nearest] -= units
-        if unpaid[nearest] == 0 { isPartlyPaid.removeAll { $0 == nearest } }
+        guard let member = nearest(of: isShort) ?? (isReversed ? nil : nearest(of: all)) else { continue }
+        (found[sale].owner, found[sale].isFurther) = (members[member], true)
+        units[member].add(transaction)
+        if !(isReversed ? units[member].unpaid > 0 : units[member].isShort) { isShort.removeAll { $0 == member } }
       }
     }
     sales = found.indices.filter { isClaimed[$0] }.map { found[$0] }

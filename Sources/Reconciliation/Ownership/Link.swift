@@ -24,14 +24,14 @@ struct Link {
 }
 
 extension Link {
-  /// True if a second purchase by this link is a second charge, which another period of a subscription is not.
-  var isFurtherCharge: Bool { transaction.isLive && !transaction.isLaterPeriod && kind != .firstPeriod }
-
-  /// True if Apple has refunded a purchase that may have paid some of the ordered units, beside other purchases.
-  var isRefundedPart: Bool {
-    transaction.environment == .production && transaction.isReversed && !transaction.isLaterPeriod
-      && kind != .firstPeriod
+  /// True if the order may own the purchase beside another one: as a second charge, which a renewal is not, or for
+  /// units that its other purchases do not pay.
+  var isFurther: Bool {
+    transaction.environment == .production && !transaction.isLaterPeriod && kind != .firstPeriod
   }
+
+  /// True if a second purchase by this link is a second charge.
+  var isFurtherCharge: Bool { isFurther && transaction.isLive }
 
   func isPreferred(to other: Link) -> Bool {
     // The order was written for the nearest period, even if Apple has refunded that one.
@@ -51,9 +51,6 @@ extension TransactionRecord {
   /// The units that a live payment pays for. Some receipts state no quantity.
   var liveUnits: Int64 { isLive ? Int64(self.quantity ?? 1) : 0 }
 
-  /// The units that a payment paid for, refunded or not. Without a quantity it may have paid for any number.
-  var paidUnits: Int64 { self.quantity.flatMap { $0 > 0 ? Int64($0) : nil } ?? Int64(Int32.max) }
-
   /// The amount of the order for as many units as Apple states.
   public func share(of order: Order) -> Money {
     guard let units = self.quantity, units > 0, units < order.quantity else { return order.amount }
@@ -67,11 +64,6 @@ extension TransactionRecord {
 }
 
 extension Order {
-  /// The ordered units that its purchases, refunded ones included, did not pay for; 0 for an order without a purchase.
-  func unpaidUnits(besides owned: [TransactionRecord]) -> Int64 {
-    owned.isEmpty ? 0 : max(0, owned.reduce(Int64(quantity)) { $0 - $1.paidUnits })
-  }
-
   /// The time between its creation and a sale; zero for a sale without a date.
   func distance(to sale: TransactionRecord?) -> Span { ((sale?.saleDate ?? createdAt) - createdAt).magnitude }
 }

@@ -46,7 +46,7 @@ public struct Matching {
     findLinks()
     decide(.production)
     for index in claimants.indices { if let link = matched[index] { own(link) } }
-    assignFurtherCharges()
+    assignLeftOver()
     decide(.sandbox)
     for index in claimants.indices {
       if let link = matched[index], link.transaction.environment == .sandbox { own(link) }
@@ -202,48 +202,36 @@ public struct Matching {
 
   // MARK: - Further purchases
 
-  /// Gives each left-over live purchase, in the order of time, to the nearest order that owns fewer units than it
-  /// ordered, or else to the nearest order: a second charge, which another period is not.
-  private mutating func assignFurtherCharges() {
-    var leftOver: [PurchaseKey: [Link]] = [:]
-    for own in links {
-      for link in own where link.isFurtherCharge && owners[link.transaction.purchaseKey] == nil && isAdmitted(link) {
-        leftOver[link.transaction.purchaseKey, default: []].append(link)
-      }
-    }
-    var units = matched.map { $0?.transaction.liveUnits ?? 0 }
-    var charges: [Link] = []
-    for links in leftOver.values.sorted(by: { $0[0].transaction.isSold(before: $1[0].transaction) }) {
-      let isShort = links.filter { units[$0.index] < claimants[$0.index].order.quantity }
-      guard let nearest = (isShort.isEmpty ? links : isShort).min(by: { $0.rank.isNearer(than: $1.rank) }) else {
-        continue
-      }
-      units[nearest.index] += nearest.transaction.liveUnits
-      charges.append(nearest)
-    }
-    for link in charges.sorted(by: { $0.transaction.key < $1.transaction.key }) { own(link) }
-    assignRefundedParts()
+  private mutating func assignLeftOver() {
+    let free = links.joined().filter { owners[$0.transaction.purchaseKey] == nil && isAdmitted($0) }
+    var units = claimants.indices.map { OwnedUnits(claimants[$0].order, owning: matched[$0]?.transaction) }
+    for link in Matching.leftOver(free, units: &units) { own(link) }
   }
 
-  /// Gives each left-over refunded purchase, in the order of time, to the nearest order with that many units unpaid.
-  private mutating func assignRefundedParts() {
-    guard claimants.contains(where: { $0.order.quantity > 1 }) else { return }
-    var unpaid = claimants.map { $0.order.unpaidUnits(besides: claims[$0.order.orderId]?.owned ?? []) }
+  /// The links by which orders own left-over purchases, by key: each one belongs to the nearest order that is short of
+  /// units, or else to the nearest order, if it is live.
+  ///
+  /// - Parameters:
+  ///   - links: the links to purchases without an owner.
+  ///   - units: the units of the orders, by index.
+  static func leftOver(_ links: some Sequence<Link>, units: inout [OwnedUnits]) -> [Link] {
     var leftOver: [PurchaseKey: [Link]] = [:]
-    for index in claimants.indices where unpaid[index] > 0 {
-      for link in links[index]
-      where link.isRefundedPart && owners[link.transaction.purchaseKey] == nil && isAdmitted(link) {
-        leftOver[link.transaction.purchaseKey, default: []].append(link)
+    for link in links where link.isFurther { leftOver[link.transaction.purchaseKey, default: []].append(link) }
+    var given: [Link] = []
+    for links in leftOver.values.sorted(by: { Matching.isGiven($0[0].transaction, before: $1[0].transaction) }) {
+      let able = links.filter { units[$0.index].canTake($0.transaction) }
+      let isShort = able.filter { units[$0.index].isShort }
+      guard let nearest = (isShort.isEmpty ? able : isShort).min(by: { $0.rank.isNearer(than: $1.rank) }) else {
+        continue
       }
+      units[nearest.index].add(nearest.transaction)
+      given.append(nearest)
     }
-    var parts: [Link] = []
-    for links in leftOver.values.sorted(by: { $0[0].transaction.isSold(before: $1[0].transaction) }) {
-      let fitting = links.filter { $0.transaction.paidUnits <= unpaid[$0.index] }
-      guard let nearest = fitting.min(by: { $0.rank.isNearer(than: $1.rank) }) else { continue }
-      unpaid[nearest.index] -= nearest.transaction.paidUnits
-      parts.append(nearest)
-    }
-    for link in parts.sorted(by: { $0.transaction.key < $1.transaction.key }) { own(link) }
+    return given.sorted { $0.transaction.key < $1.transaction.key }
+  }
+
+  private static func isGiven(_ one: TransactionRecord, before other: TransactionRecord) -> Bool {
+    one.isReversed == other.isReversed ? one.isSold(before: other) : other.isReversed
   }
 
   mutating func own(_ link: Link) { own(link.transaction, by: link.index) }
@@ -400,24 +388,11 @@ public struct Matching {
     }
     let links = claimant.links(stated: stated, rules: rules)
     let owned = links.filter(mayOwn)
-    if let first = owned.first(where: { $0.transaction.environment == .production }) {
-      own.owned.append(first.transaction)
-    }
-    let further = owned.filter {
-      $0.isFurtherCharge && $0.transaction.purchaseKey != own.owned.first?.purchaseKey
-    }
-    own.owned += further.map(\.transaction).sorted { $0.key < $1.key }
-    var unpaid = claimant.order.unpaidUnits(besides: own.owned)
-    if unpaid > 0 {
-      let paying = Set(own.owned.map(\.purchaseKey))
-      let leftOver = owned.filter { $0.isRefundedPart && !paying.contains($0.transaction.purchaseKey) }
-        .map(\.transaction).sorted { $0.isSold(before: $1) }
-      var parts: [TransactionRecord] = []
-      for part in leftOver where part.paidUnits <= unpaid {
-        unpaid -= part.paidUnits
-        parts.append(part)
-      }
-      own.owned += parts.sorted { $0.key < $1.key }
+    if let first = owned.first(where: { $0.transaction.environment == .production })?.transaction {
+      own.owned.append(first)
+      var units = [OwnedUnits(claimant.order, owning: first)]
+      let further = owned.filter { $0.transaction.purchaseKey != first.purchaseKey }
+      own.owned += Matching.leftOver(further, units: &units).map(\.transaction)
     }
     if own.owned.isEmpty, let sandbox = owned.first(where: { $0.transaction.environment == .sandbox }) {
       own.owned = [sandbox.transaction]

@@ -91,3 +91,41 @@ public struct RefusedClaim: Hashable, Sendable {
     self.reason = reason
   }
 }
+
+/// The units that an order's purchases pay for, while left-over purchases are given to orders in the order of time:
+/// first the live ones, then refunded ones for units that no other purchase pays.
+struct OwnedUnits {
+  private let ordered: Int64
+  private var live: Int64 = 0
+  /// The ordered units that no purchase pays, refunded ones included; 0 for an order without a purchase.
+  private(set) var unpaid: Int64 = 0
+  private var isOwner = false
+  private var subscriptions: Set<PurchaseKey> = []
+
+  init(_ order: Order, owning purchase: TransactionRecord?) {
+    ordered = Int64(order.quantity)
+    if let purchase { add(purchase) }
+  }
+
+  /// True if the live purchases are for fewer units than ordered.
+  var isShort: Bool { live < ordered }
+
+  mutating func add(_ purchase: TransactionRecord) {
+    live += purchase.liveUnits
+    let rest = isOwner ? unpaid : ordered
+    // Without a quantity it may have paid for any number of units.
+    if let units = purchase.quantity, units > 0 { unpaid = max(0, rest - Int64(units)) } else { unpaid = 0 }
+    isOwner = true
+    if let subscription = purchase.subscriptionKey { subscriptions.insert(subscription) }
+  }
+
+  /// True if the order may own the left-over purchase. Another period of a subscription is no second charge, whatever
+  /// reason Apple states.
+  func canTake(_ purchase: TransactionRecord) -> Bool {
+    if !subscriptions.isEmpty, let subscription = purchase.subscriptionKey, subscriptions.contains(subscription) {
+      return false
+    }
+    guard purchase.isReversed else { return true }
+    return purchase.quantity.map { $0 > 0 && Int64($0) <= unpaid } ?? false
+  }
+}

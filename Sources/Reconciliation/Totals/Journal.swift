@@ -157,18 +157,13 @@ public struct JournalSale: Hashable, Sendable {
   public init?(_ judgement: Judgement) {
     guard case .valid(let order) = judgement.row else { return nil }
     let transaction = judgement.verdict?.transaction
-    let payments = [transaction].compactMap(\.self) + judgement.furtherPayments
-    let newest = payments.compactMap { $0.revocation?.date }.max()
     switch judgement.disposition {
     case .settled, .paidNotDelivered, .partlyDelivered, .inFlight:
-      let parts = payments.compactMap { payment -> Money? in
-        guard let revocation = payment.revocation else { return nil }
-        let paid = judgement.furtherPayments.isEmpty ? order.amount : payment.share(of: order)
-        return revocation.isFull ? paid : revocation.percentage.map { paid.share(milliPercent: $0) }
+      if let amount = judgement.refundedAmount, let date = judgement.refundedAt {
+        refund = Refund(amount: amount, date: date)
       }
-      if let newest, let amount = Money.sum(parts) { refund = Refund(amount: amount, date: newest) }
     case .refunded, .refundedStillDelivered:
-      refund = (newest ?? judgement.refundedAt).map { Refund(amount: order.amount, date: $0) }
+      refund = judgement.refundedAt.map { Refund(amount: order.amount, date: $0) }
     case .deliveredNotPaid, .unconfirmed, .void, .sandbox, .badRow: return nil
     }
     transactionId = judgement.transactionId

@@ -10,10 +10,10 @@ public enum DeliveryStatus: String, Hashable, CaseIterable, Sendable {
 }
 
 extension OrderFacts {
-  /// The share of the ordered units that were delivered, to any user.
+  /// The share of the ordered units that were delivered, to any user. Refunded units beside paid ones are not owed.
   public var goods: Goods {
     let units = deliveredUnits
-    return units >= Int64(order.quantity) ? .inFull : (units > 0 ? .partly : .none)
+    return units >= Int64(order.quantity) - refundedUnits ? .inFull : (units > 0 ? .partly : .none)
   }
 
   public var unrevokedUnits: Int64 { validDeliveries.reduce(0) { $0 + ($1.stands ? $1.quantity ?? 0 : 0) } }

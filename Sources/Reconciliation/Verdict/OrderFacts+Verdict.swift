@@ -37,7 +37,9 @@ extension OrderFacts {
     switch (verdict, goods) {
     case (.paid, .inFull): return because.noting(.settled, "Paid, and the goods were delivered in full.")
     case (.paid, .partly):
-      return because.noting(.partlyDelivered, "Paid, and \(deliveredUnits) of \(order.quantity) were delivered.")
+      return because.noting(
+        .partlyDelivered,
+        "Paid, and \(deliveredUnits) of \(Int64(order.quantity) - refundedUnits) were delivered.")
     case (.paid(let transaction), .none):
       let paidAt = transaction.saleDate ?? order.verifiedAt ?? order.createdAt
       return rules.asOf - paidAt <= rules.deliveryGrace

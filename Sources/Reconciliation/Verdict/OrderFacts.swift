@@ -237,6 +237,7 @@ public struct OrderFacts: Sendable {
     for place in claims.owned.indices where claims.owned[place].isRefundDoubtful {
       if !isMarkedRefunded, unrevokedUnits >= Int64(order.quantity) { claims.owned[place].revocation = nil }
     }
+    claims.moveLivePaymentsFirst()
   }
 
   var unrevokedDeliveries: [Delivery] {
@@ -249,38 +250,56 @@ public struct OrderFacts: Sendable {
     claims.owned.first.flatMap { $0.environment == .production ? $0 : nil }
   }
 
-  /// The owned live production purchase, or the nearest of several that are together for the ordered units.
-  var paying: [TransactionRecord] { payments(among: claims.liveOwned) }
-
-  /// As ``paying``, with refunded purchases for the units that no live one pays.
-  var payments: [TransactionRecord] { payments(among: claims.owned) }
-
-  private func payments(among owned: [TransactionRecord]) -> [TransactionRecord] {
+  /// The purchases that pay for the order's units, refunded ones included: the first owned one in production, and the
+  /// nearest further ones for the units that it leaves, live ones first. Other owned purchases are second charges.
+  var payments: [TransactionRecord] {
     guard let first = comparable else { return [] }
-    guard owned.count > 1, first.quantity.map({ $0 < order.quantity }) ?? false else { return [first] }
+    guard claims.owned.count > 1, let units = first.quantity, units > 0, units < order.quantity else { return [first] }
     func rank(_ record: TransactionRecord) -> (Int, Span, TransactionKey) {
       (record.isReversed ? 1 : 0, order.distance(to: record), record.key)
     }
-    let further = owned.dropFirst().filter { $0.currency == first.currency }.sorted { rank($0) < rank($1) }
-    var (taken, units) = ([first], Int64(first.quantity ?? 1))
-    for record in further where units < order.quantity {
+    let further = claims.owned.dropFirst()
+      .filter { $0.currency == nil || first.currency == nil || $0.currency == first.currency }
+    var (taken, rest) = ([first], Int64(order.quantity) - Int64(units))
+    for record in further.sorted(by: { rank($0) < rank($1) }) {
+      let units = Int64(record.quantity ?? 1)
+      guard units > 0, units <= rest else { continue }
       taken.append(record)
-      units += Int64(record.quantity ?? 1)
+      rest -= units
     }
-    return units == order.quantity ? taken : [first]
+    return taken
   }
 
+  /// The payments that Apple has refunded, in full or in part, except those whose refunded share is still to be stated.
+  var refundedPayments: [TransactionRecord] { payments.filter { $0.revocation != nil && !awaitsShare(of: $0) } }
+
+  /// The refunded part of the order's amount; nil: nothing was refunded, or an unknown share.
+  var refundedAmount: Money? {
+    let parts = refundedPayments.map { payment in
+      payment.revocation.flatMap { $0.part(of: payment.share(of: order)) }
+    }
+    return parts.contains(nil) ? nil : Money.sum(parts.compactMap(\.self))
+  }
+
+  /// The units of payments that Apple has refunded in full beside a live one. The shop does not owe them any more.
+  var refundedUnits: Int64 {
+    guard claims.owned.count > 1, comparable?.isLive ?? false else { return 0 }
+    return payments.reduce(0) { $0 + ($1.isReversed ? Int64($1.quantity ?? 1) : 0) }
+  }
+
+  /// The units that the payments are for, refunded ones included; nil: Apple has not stated a quantity.
   var paidQuantity: Int64? {
-    let paying = paying
-    guard !paying.isEmpty, paying.allSatisfy({ $0.quantity != nil }) else { return nil }
-    return paying.reduce(0) { $0 + Int64($1.quantity ?? 0) }
+    let payments = payments
+    guard !payments.isEmpty, payments.allSatisfy({ $0.quantity != nil }) else { return nil }
+    return payments.reduce(0) { $0 + Int64($1.quantity ?? 0) }
   }
 
+  /// The prices of the payments, refunded ones included; nil: Apple has not stated a price.
   var paidMilliunits: Int64? {
     // Of several Advanced Commerce items the price is that of all.
-    let prices = paying.map { $0.productId == order.productId ? $0.priceMilliunits : nil }
+    let prices = payments.map { $0.productId == order.productId ? $0.priceMilliunits : nil }
     guard !prices.isEmpty, !prices.contains(nil) else { return nil }
-    return prices.reduce(0) { $0 + ($1 ?? 0) }
+    return Int64(exactly: prices.reduce(Int128(0)) { $0 + Int128($1 ?? 0) })
   }
 
   /// True if no missing answer could change which transaction the order owns.

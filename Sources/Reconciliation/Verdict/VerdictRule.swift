@@ -49,7 +49,8 @@ public enum VerdictRule: String, CaseIterable, Sendable {
     let id = transaction.shownId(stated: facts.order.transactionId)
     switch transaction.environment {
     case .production:
-      if facts.awaitsShare(of: transaction) {
+      if transaction.isReversed, let refunded = facts.payments.first(where: { facts.awaitsShare(of: $0) }) {
+        let id = refunded.shownId(stated: facts.order.transactionId)
         return because.noting(
           .unconfirmed(.awaitingEvidence),
           "It owns \(id), which is refunded according to a receipt. Apple's answer about the refunded share is missing."

@@ -600,6 +600,11 @@ import Testing
       (scene.quantity, scene.amount) = (10, .of(9_900))
       scene.order(with: .signed(scene.transaction { ($0.quantity, $0.priceMilliunits) = (1, 9_900) }), isServed: true)
     },
+    Case("two units bought of three", "quantity_mismatch critical 330") { scene in
+      scene.quantity = 3
+      let records = ["T1", "T2"].map { id in scene.transaction(id) { ($0.quantity, $0.priceMilliunits) = (1, 3_300) } }
+      scene.order(with: .signed(records[0]), .signed(records[1]), isServed: true)
+    },
     Case("a purchase 29 days older than its order", "purchase_predates_order minor nothing") {
       $0.bought { $0.purchaseDate = ordered - .days(29) }
     },

@@ -154,6 +154,19 @@ import Testing
       let records = ["T1", "T2"].map { id in scene.transaction(id) { ($0.quantity, $0.priceMilliunits) = (1, 4_950) } }
       scene.signedProof("second", for: scene.posted("order", by: "ann", records[0]), of: records[1])
     },
+    Case("two units bought of three", "amount_mismatch, quantity_mismatch") { $0.bought(units: 2, of: 3) },
+    Case("one of three units refunded, and taken back", "partial_refund") { scene in
+      let order = scene.bought(units: 3, of: 3)
+      scene.world.transactions[2].revocation = Revocation(date: asOf)
+      scene.world.deliveries = []
+      scene.delivery(of: order) { $0.quantity = 2 }
+    },
+    Case("one of three units refunded, and one delivered", "partial_refund, partly_delivered") { scene in
+      let order = scene.bought(units: 3, of: 3)
+      scene.world.transactions[2].revocation = Revocation(date: asOf)
+      scene.world.deliveries = []
+      scene.delivery(of: order) { $0.quantity = 1 }
+    },
     Case("ten units for one", "quantity_mismatch") { scene in
       scene.quantity = 10
       scene.posted("order", by: "ann", scene.transaction { $0.quantity = 1 })
@@ -375,6 +388,18 @@ extension ShopFixture {
     let order = order(
       text, by: user, stating: record.transactionId, hours: hours, with: .signed(record), isServed: true, change)
     if let deliveredAt { world.deliveries[world.deliveries.count - 1].deliveredAt = deliveredAt }
+    return order
+  }
+
+  /// An order for some units at 0.99 USD, all delivered, with proofs of purchases of one unit each.
+  @discardableResult
+  fileprivate mutating func bought(units: Int, of ordered: Int32) -> Order {
+    (quantity, amount) = (ordered, .of(99 * Int64(ordered)))
+    let order = order(by: "ann", isServed: true)
+    for number in 1...units {
+      let record = transaction("T\(number)") { ($0.quantity, $0.priceMilliunits) = (1, 990) }
+      signedProof("proof \(number)", for: order, of: record)
+    }
     return order
   }
 

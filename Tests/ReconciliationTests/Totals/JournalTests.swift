@@ -93,19 +93,31 @@ import Testing
   }
 
   @Test(
-    "Each refund of one of several purchases is posted",
-    arguments: [([], nil), (["T1"], 495), (["T2"], 495), (["T1", "T2"], 990)] as [([Identifier], Int64?)])
-  func refundsOfUnits(refunded: [Identifier], amount: Int64?) throws {
-    var scene = ShopFixture()
-    scene.quantity = 2
-    let records = ["T1", "T2"].map { id in scene.transaction(id) { ($0.quantity, $0.priceMilliunits) = (1, 4_950) } }
-    scene.signedProof("second", for: scene.posted("order", by: "ann", records[0]), of: records[1])
-    for place in records.indices where refunded.contains(records[place].transactionId) {
-      scene.world.transactions[place].revocation = Revocation(date: asOf - .hours(Int64(place)), type: "REFUND_FULL")
+    "The refunds of an order's purchases are found and posted as one amount, each for its units",
+    arguments: [
+      ([0, 0, 0], "nothing", nil), ([100, 0, 0], "partial_refund", 99), ([0, 50, 0], "partial_refund", 50),
+      ([50, 0, 0], "partial_refund", 50), ([0, 100, 50], "partial_refund", 149),
+      ([100, 100, 100], "refund_not_booked, refunded_still_delivered", 297),
+    ] as [([Int32], String, Int64?)])
+  func refundsOfUnits(percentages: [Int32], findings: String, amount: Int64?) throws {
+    let row = Case("three units by three purchases", findings) { scene in
+      (scene.quantity, scene.amount) = (3, .of(297))
+      let records = percentages.enumerated().map { place, percentage in
+        scene.transaction("T\(place + 1)") { record in
+          (record.quantity, record.priceMilliunits) = (1, 990)
+          guard percentage > 0 else { return }
+          record.revocation = Revocation(date: asOf - .hours(Int64(place)), percentage: 1_000 * percentage)
+        }
+      }
+      scene.order(with: .signed(records[0]), .signed(records[1]), .signed(records[2]), isServed: true)
     }
-    let refund = JournalSale(try #require(scene.world.audited().judgements["order"]))?.refund
-    #expect(refund?.amount == amount.map { .of($0) })
-    #expect(refund?.date == (refunded.isEmpty ? nil : asOf - .hours(refunded.contains("T1") ? 0 : 1)))
+    #expect(row.findings == row.expected)
+    let judgement = try #require(row.judgement)
+    let refund = JournalSale(judgement)?.refund
+    #expect(refund?.amount == amount.map { .of($0) } && judgement.furtherCharges.isEmpty)
+    #expect(refund?.date == percentages.firstIndex { $0 > 0 }.map { asOf - .hours(Int64($0)) })
+    let partial = judgement.findings.first { $0.kind == .partialRefund }
+    #expect(partial == nil || partial?.atStake == refund?.amount && partial?.occurredAt == refund?.date)
   }
 
   @Test("Future days, days before the journal and zero amounts are not posted")

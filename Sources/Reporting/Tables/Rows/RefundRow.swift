@@ -36,7 +36,7 @@ package struct RefundRow: Hashable, Sendable {
   /// The row of a revoked transaction; nil if no revocation is in force.
   /// - Parameters:
   ///   - order: its owner, whose amount was paid; without one Apple's price counts.
-  ///   - isFurther: true if another transaction paid the order, so that Apple's price is preferred.
+  ///   - isFurther: true if other transactions paid the order, so that Apple's price is preferred.
   package init?(_ transaction: TransactionRecord, order: Order?, isFurther: Bool = false, disposition: Disposition?) {
     guard let revocation = transaction.revocation else { return nil }
     let milliPercent = revocation.isFull ? 100_000 : revocation.percentage
@@ -56,8 +56,8 @@ extension RefundRow {
 }
 
 extension TransactionRecord {
-  /// The amount paid: Apple's price of a further payment of the order, else the order's amount where there is one, of as
-  /// many units as Apple states.
+  /// The amount paid: Apple's price of a further charge of the order, else the order's amount where there is one, of
+  /// as many units as Apple states.
   func paid(_ order: Order?, isFurther: Bool) -> Money? {
     guard let order, !isFurther || price == nil else { return price }
     return share(of: order)
