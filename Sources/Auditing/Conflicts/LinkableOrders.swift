@@ -54,7 +54,9 @@ struct LinkableOrders {
       guard transaction.record.isPurchase(of: first.productId) else { continue }
       switch link {
       case .token where transaction.isWithToken && first.isStatedIDContained: continue
-      case .token, .subscription: break
+      case .token: break
+      case .subscription(let id):
+        if id == transaction.record.originalTransactionId { transaction.isOfOrderedSubscription = true }
       }
       let ranges =
         isStated

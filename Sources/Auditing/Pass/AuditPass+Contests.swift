@@ -19,7 +19,9 @@ extension AuditPass {
 
   func addUnowned(_ transaction: ContestedTransaction) throws {
     if transaction.awaitsDetails { return }
-    try addUnclaimed(transaction.record, userId: transaction.userId, newestProof: transaction.newestProof)
+    try addUnclaimed(
+      transaction.record, userId: transaction.userId, newestProof: transaction.newestProof,
+      isOfOrderedSubscription: transaction.isOfOrderedSubscription)
     try collector.refunds.add(of: transaction.record, userId: transaction.userId, plan: plan)
   }
 
@@ -81,7 +83,9 @@ extension AuditPass {
       }
       let outcome = contest.matched()
       for transaction in outcome.unclaimed where !transaction.awaitsDetails {
-        try addUnclaimed(transaction.record, userId: transaction.userId, newestProof: transaction.newestProof)
+        try addUnclaimed(
+          transaction.record, userId: transaction.userId, newestProof: transaction.newestProof,
+          isOfOrderedSubscription: transaction.isOfOrderedSubscription)
       }
       for transaction in outcome.unowned where !transaction.awaitsDetails {
         try collector.refunds.add(of: transaction.record, userId: transaction.userId, plan: plan)

@@ -37,6 +37,14 @@ public struct OrderClaims: Hashable, Sendable {
       || lost.contains { $0.transaction.purchaseKey == record.purchaseKey }
   }
 
+  /// True if the order is for the subscription of a period of its product: it states the original transaction ID, or
+  /// owns another period.
+  public func areForSubscription(of record: TransactionRecord, by order: Order) -> Bool {
+    guard record.isPurchase(of: order.productId), let subscription = record.subscriptionKey else { return false }
+    return order.transactionId == record.originalTransactionId
+      || owned.contains { $0.subscriptionKey == subscription }
+  }
+
   var liveOwned: [TransactionRecord] { owned.allSatisfy { $0.isLive } ? owned : owned.filter { $0.isLive } }
 
   /// A live payment precedes a revoked one, and one of the sandbox.
