@@ -244,6 +244,10 @@ struct CSVFileTests {
     transaction.priceMilliunits = nil
     let unpriced = RefundRow(transaction, order: order, isFurther: true, disposition: .settled)
     #expect(unpriced?.refunded == money(999, "JPY"))
+    // One of several purchases has the share of the order's amount for its units.
+    var (part, units) = (transaction, order)
+    (part.quantity, part.priceMilliunits, units.quantity) = (1, 2_990, 3)
+    #expect(RefundRow(part, order: units, disposition: .settled)?.refunded == money(333, "JPY"))
     transaction.revocation = Revocation(date: date, type: "REFUND_PRORATED", reason: 7)
     let unknown = try #require(RefundRow(transaction, order: order, disposition: .settled))
     #expect(unknown.refunded == nil && unknown.milliPercent == nil && unknown.reason == "7")
