@@ -18,8 +18,6 @@ struct ContestedTransaction {
   var isWithToken = false
   /// Orders that its account token links, and whose receipts contain the IDs that they state.
   var accountOrders: [Identifier] = []
-  /// True for a later period if an order of its product states the original ID of its subscription.
-  var isOfOrderedSubscription = false
 }
 
 /// A range of the orders of one account token and product in the order of time.
@@ -98,7 +96,6 @@ extension ContestedTransaction {
     bytes.put(sharesPurchase)
     bytes.put(isWithToken)
     bytes.put(accountOrders) { $1.put($0) }
-    bytes.put(isOfOrderedSubscription)
   }
 
   init(from reader: inout RecordReader) throws(RecordReader.Mismatch) {
@@ -112,7 +109,6 @@ extension ContestedTransaction {
       },
       userId: try reader.optionalId(), newestProof: try reader.flag() ? try CheckSubject(from: &reader) : nil,
       awaitsDetails: try reader.flag(), sharesPurchase: try reader.flag(), isWithToken: try reader.flag(),
-      accountOrders: try reader.list { (reader) throws(RecordReader.Mismatch) in try reader.id() },
-      isOfOrderedSubscription: try reader.flag())
+      accountOrders: try reader.list { (reader) throws(RecordReader.Mismatch) in try reader.id() })
   }
 }

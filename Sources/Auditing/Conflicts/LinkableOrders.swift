@@ -54,9 +54,7 @@ struct LinkableOrders {
       guard transaction.record.isPurchase(of: first.productId) else { continue }
       switch link {
       case .token where transaction.isWithToken && first.isStatedIDContained: continue
-      case .token: break
-      case .subscription(let id):
-        if id == transaction.record.originalTransactionId { transaction.isOfOrderedSubscription = true }
+      case .token, .subscription: break
       }
       let ranges =
         isStated

@@ -160,11 +160,8 @@ struct ExplanationReader {
       let shown = purchase.shown
       let isOwned = claims.owned.contains { $0.purchaseKey == shown.purchaseKey }
       let finding = purchase.records.compactMap { record in
-        presumedUsers[record.key].flatMap { userId in
-          OrphanFindings.finding(
-            on: record, userId: userId, receiptId: nil,
-            isOfOrderedSubscription: facts.map { claims.areForSubscription(of: record, by: $0.order) } ?? false,
-            rules: rules)
+        presumedUsers[record.key].flatMap {
+          OrphanFindings.finding(on: record, userId: $0, receiptId: nil, rules: rules)
         }
       }.first
       if let finding { leftOver.append(finding) }

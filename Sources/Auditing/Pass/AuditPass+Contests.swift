@@ -19,9 +19,7 @@ extension AuditPass {
 
   func addUnowned(_ transaction: ContestedTransaction) throws {
     if transaction.awaitsDetails { return }
-    try addUnclaimed(
-      transaction.record, userId: transaction.userId, newestProof: transaction.newestProof,
-      isOfOrderedSubscription: transaction.isOfOrderedSubscription)
+    try addUnclaimed(transaction.record, userId: transaction.userId, newestProof: transaction.newestProof)
     try collector.refunds.add(of: transaction.record, userId: transaction.userId, plan: plan)
   }
 
@@ -83,9 +81,7 @@ extension AuditPass {
       }
       let outcome = contest.matched()
       for transaction in outcome.unclaimed where !transaction.awaitsDetails {
-        try addUnclaimed(
-          transaction.record, userId: transaction.userId, newestProof: transaction.newestProof,
-          isOfOrderedSubscription: transaction.isOfOrderedSubscription)
+        try addUnclaimed(transaction.record, userId: transaction.userId, newestProof: transaction.newestProof)
       }
       for transaction in outcome.unowned where !transaction.awaitsDetails {
         try collector.refunds.add(of: transaction.record, userId: transaction.userId, plan: plan)

@@ -224,9 +224,7 @@ extension AuditPass {
     }
     for (record, userId) in transactions.unshared(by: group, rules: plan.rules) {
       if !claims.referTo(record, stating: order.transactionId) {
-        try addUnclaimed(
-          record, userId: userId, newestProof: newestProofs[record.key],
-          isOfOrderedSubscription: claims.areForSubscription(of: record, by: order))
+        try addUnclaimed(record, userId: userId, newestProof: newestProofs[record.key])
       }
       if !claims.owned.contains(where: { $0.purchaseKey == record.purchaseKey }) {
         try collector.refunds.add(of: record, userId: userId, plan: plan)

@@ -92,12 +92,8 @@ extension AuditPass {
     }
   }
 
-  func addUnclaimed(
-    _ record: TransactionRecord, userId: Identifier?, newestProof: CheckSubject?, isOfOrderedSubscription: Bool
-  ) throws {
-    let finding = OrphanFindings.finding(
-      on: record, userId: userId, receiptId: nil, isOfOrderedSubscription: isOfOrderedSubscription, rules: plan.rules)
-    if let finding {
+  func addUnclaimed(_ record: TransactionRecord, userId: Identifier?, newestProof: CheckSubject?) throws {
+    if let finding = OrphanFindings.finding(on: record, userId: userId, receiptId: nil, rules: plan.rules) {
       if record.isReversed, let subscription = record.subscriptionKey {
         try collector.add(finding, ifServed: subscription.transactionId, plan: plan)
       } else {

@@ -2,12 +2,8 @@
 public enum OrphanFindings {
   /// The finding on a transaction that no order claims; nil: none, or its order may still be written.
   /// The caller reports the finding on a refunded renewal only if goods of its subscription were not taken back.
-  ///
-  /// - Parameter isOfOrderedSubscription: true if an order is for its subscription, see
-  ///   ``OrderClaims/areForSubscription(of:by:)``. Apple calls a resubscription a purchase; it is treated as a renewal.
   public static func finding(
-    on transaction: TransactionRecord, userId: Identifier?, receiptId: Identifier?, isOfOrderedSubscription: Bool,
-    rules: Rules
+    on transaction: TransactionRecord, userId: Identifier?, receiptId: Identifier?, rules: Rules
   ) -> Finding? {
     guard transaction.isLive || transaction.isRefundedRenewal, !transaction.isContradictory,
       !transaction.isFamilyShared,
@@ -33,11 +29,6 @@ public enum OrphanFindings {
         (
           .renewalWithoutOrder,
           "Apple renewed a subscription to \(transaction.productId) and no order claims the renewal."
-        )
-      } else if isOfOrderedSubscription, transaction.hasOtherOriginal, transaction.expiresDate != nil {
-        (
-          .renewalWithoutOrder,
-          "The customer subscribed to \(transaction.productId) again, and no order claims the new period."
         )
       } else if transaction.priceMilliunits == 0 {
         (

@@ -37,14 +37,6 @@ public struct OrderClaims: Hashable, Sendable {
       || lost.contains { $0.transaction.purchaseKey == record.purchaseKey }
   }
 
-  /// True if the order is for the subscription of a period of its product: it states the original transaction ID, or
-  /// owns another period.
-  public func areForSubscription(of record: TransactionRecord, by order: Order) -> Bool {
-    guard record.isPurchase(of: order.productId), let subscription = record.subscriptionKey else { return false }
-    return order.transactionId == record.originalTransactionId
-      || owned.contains { $0.subscriptionKey == subscription }
-  }
-
   var liveOwned: [TransactionRecord] { owned.allSatisfy { $0.isLive } ? owned : owned.filter { $0.isLive } }
 
   /// A live payment precedes a revoked one, and one of the sandbox.
@@ -108,7 +100,6 @@ struct OwnedUnits {
   /// The ordered units that no purchase pays, refunded ones included; 0 for an order without a purchase.
   private(set) var unpaid: Int64 = 0
   private var isOwner = false
-  private var subscriptions: Set<PurchaseKey> = []
 
   init(_ order: Order, owning purchase: TransactionRecord?) {
     ordered = Int64(order.quantity)
@@ -124,15 +115,10 @@ struct OwnedUnits {
     // Without a quantity it may have paid for any number of units.
     if let units = purchase.quantity, units > 0 { unpaid = max(0, rest - Int64(units)) } else { unpaid = 0 }
     isOwner = true
-    if let subscription = purchase.subscriptionKey { subscriptions.insert(subscription) }
   }
 
-  /// True if the order may own the left-over purchase. Another period of a subscription is no second charge, whatever
-  /// reason Apple states.
+  /// True if the order may own the left-over purchase.
   func canTake(_ purchase: TransactionRecord) -> Bool {
-    if !subscriptions.isEmpty, let subscription = purchase.subscriptionKey, subscriptions.contains(subscription) {
-      return false
-    }
     guard purchase.isReversed else { return true }
     return purchase.quantity.map { $0 > 0 && Int64($0) <= unpaid } ?? false
   }

@@ -27,11 +27,7 @@ public struct SecureOwner {
     else { return nil }
     self.claims = claims
     claimed = Set(links.lazy.map(\.transaction.key)).union(claimant.stated(as: claims.named))
-    var units = OwnedUnits(claimant.order, owning: nil)
-    for purchase in claims.owned { units.add(purchase) }
-    furtherCharges = links.filter { link in
-      link.isFurtherCharge && !own.contains(link.transaction.purchaseKey) && units.canTake(link.transaction)
-    }
-    .map { ($0.transaction.purchaseKey, $0.rank) }
+    furtherCharges = links.filter { $0.isFurtherCharge && !own.contains($0.transaction.purchaseKey) }
+      .map { ($0.transaction.purchaseKey, $0.rank) }
   }
 }

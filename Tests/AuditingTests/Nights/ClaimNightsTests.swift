@@ -423,24 +423,6 @@ import Testing
     #expect(renewals == ["renewal_without_order on S2-served"])
   }
 
-  @Test("A resubscription beside the order of the subscription is treated as a renewal, with a proof and without")
-  func resubscriptions() async throws {
-    var rows = ShopRows()
-    for id in ["sent", "silent"] {
-      rows.transaction("S1-\(id)", product: "club", hours: -31 * 24, expires: true, isRenewal: false)
-      rows.transaction(
-        "S2-\(id)", of: "S1-\(id)", product: "club", firstHours: -31 * 24, expires: true, isRenewal: false)
-      rows.order(
-        id, by: id, names: "S1-\(id)", product: "club", hours: -31 * 24, containing: ["S1-\(id)"], kind: "signed")
-    }
-    rows.receipt("again", for: "sent", by: "sent", kind: "signed", containing: ["S2-sent"])
-    let night = try await rows.audited()
-    #expect(night.payments == ["sent": "paid S1-sent", "silent": "paid S1-silent"])
-    #expect(!night.findings.contains { $0.hasPrefix("charged_twice") || $0.hasPrefix("orphan_payment") })
-    let renewals = night.findings.filter { $0.hasPrefix("renewal_without_order") }
-    #expect(renewals == ["renewal_without_order on S2-sent", "renewal_without_order on S2-silent"])
-  }
-
   @Test("An unpaid order and the orphan payment that could pay it count one amount at risk")
   func sharedStakes() async throws {
     var rows = ShopRows()

@@ -35,7 +35,7 @@ import Testing
       scene.lapsed({ $0.subscriptionStatus = .revoked }, goods: { $0.revokedAt = end })
       scene.renewal { $0.revocation = Revocation(date: asOf - .hours(1)) }
     },
-    Case("a resubscription to an order's subscription, without an order", "renewal_without_order on T2") { scene in
+    Case("a resubscription without an order", "orphan_payment on T2") { scene in
       scene.lapsed()
       scene.renewal { $0.isRenewal = false }
     },

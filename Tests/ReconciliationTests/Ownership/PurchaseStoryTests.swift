@@ -106,11 +106,6 @@ import Testing
       scene.order("first", by: "ann", stating: "T1", hours: -30 * 24, isServed: true)
       scene.order("again", by: "ann", stating: "T1", isServed: true)
     },
-    Case("a resubscription whose proof is sent for the order of the first period", "nothing") { scene in
-      let records = scene.periods(2) { $0.isRenewal = false }
-      scene.order(
-        by: "ann", stating: "T1", hours: -30 * 24, with: .signed(records[0]), .signed(records[1]), isServed: true)
-    },
     Case("an upgrade by the original ID", "nothing") { scene in
       let upgraded = scene.time
       _ = scene.periods(2) { ($0.isRenewal, $0.productId, $0.purchaseDate) = (false, "gold", upgraded) }

@@ -196,13 +196,7 @@ extension World {
       if transaction.isReversed, !(transaction.subscriptionKey.map(served.contains) ?? false) { continue }
       let sender = senders[transaction.key]
       let finding = OrphanFindings.finding(
-        on: transaction, userId: sender?.userId, receiptId: sender?.receiptId,
-        isOfOrderedSubscription: transaction.subscriptionKey != nil
-          && orders.contains { row in
-            guard case .valid(let order) = row else { return false }
-            return OrderClaims().areForSubscription(of: transaction, by: order)
-          },
-        rules: rules)
+        on: transaction, userId: sender?.userId, receiptId: sender?.receiptId, rules: rules)
       if let finding { found.append(finding) }
     }
     for delivery in deliveries where delivery.orderId.map({ !valid.contains($0) }) ?? true {
