@@ -219,9 +219,10 @@ import Testing
         for (purchase, owner) in before.owners {
           guard let old = before.link(of: owner, to: purchase), old.rank.isInWindow else { continue }
           kept += 1
-          // An order of fewer units may lack a refunded purchase, and that of another period needs no further one.
-          let mayBeLeft = old.transaction.isReversed || old.transaction.subscriptionKey != nil
-          if all.owners[purchase] == nil, mayBeLeft, before.matched[owner]?.transaction.purchaseKey != purchase {
+          // With another owned purchase, an order may have no units left for a refunded one.
+          if all.owners[purchase] == nil, old.transaction.isReversed,
+            before.matched[owner]?.transaction.purchaseKey != purchase
+          {
             continue
           }
           guard let newOwner = all.owners[purchase], let new = all.link(of: newOwner, to: purchase) else {
