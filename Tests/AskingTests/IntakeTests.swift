@@ -332,6 +332,25 @@ import Testing
     await session.close()
   }
 
+  /// The receipts of its orders count, whenever they came. A receipt without an order belongs to no period.
+  @Test func aPeriodNarrowsARecheckToTheProofsOfItsOrders() async throws {
+    for (id, age) in [("earlier", 4), ("first", 3), ("later", 1)] as [(String, Int64)] {
+      try await shop.order(id, transaction: nil, age: .days(age))
+      try await shop.receipt("r \(id)", for: id)
+    }
+    try await shop.receipt("restore", for: nil)
+    var selection = Selection()
+    selection.period = Period(
+      since: "2026-11-17", until: "2026-11-18", start: Self.asOf - .days(3), end: Self.asOf - .days(1))
+    let queue = try await shop.queue(selection: selection)
+    let listed = try await queue.source.listed(selection, onlyBundleId: nil)
+    #expect(listed.orderIds == ["first"] && listed.receiptIds == ["r first"])
+    #expect(try await queue.unknownCount() == 1)
+    try await queue.enqueue()
+    #expect(try await queue.dueCount() == 1 && !queue.isWhole)
+    await queue.close()
+  }
+
   /// A relation during a reload, or a delayed replica, may lack a row for a while.
   @Test func aReceiptThatReappearsIsQueuedAgain() async throws {
     for id in ["soon", "late"] {

@@ -245,22 +245,27 @@ package struct ProofSource: Sendable {
     return payloads
   }
 
+  /// The proofs of the selected orders. Without other filters, those of a user include receipts without an order.
   func listed(_ selection: Selection, onlyBundleId: String?) async throws -> ListedProofs {
     if selection.matchesNoRow { return ListedProofs(receiptIds: [], orderIds: []) }
     var parameters: [PostgresValue] = []
     var conditions: [String] = []
-    func add(_ value: String, _ condition: (String) -> String) {
-      parameters.append(.text(value))
+    func add(_ value: PostgresValue, _ condition: (String) -> String) {
+      parameters.append(value)
       conditions.append(condition("$\(parameters.count)"))
     }
     func isSame(_ column: String, as text: String) -> String {
       "\(column)::text = \(text)::text AND \(column)::text COLLATE \"C\" = \(text)::text"
     }
-    if let id = selection.orderId { add(id.text) { isSame("o.order_id", as: $0) } }
-    if let id = selection.userId { add(id.text) { isSame("o.user_id", as: $0) } }
-    if let id = selection.productId { add(id.text) { isSame("o.product_id", as: $0) } }
+    if let id = selection.orderId { add(.text(id.text)) { isSame("o.order_id", as: $0) } }
+    if let id = selection.userId { add(.text(id.text)) { isSame("o.user_id", as: $0) } }
+    if let id = selection.productId { add(.text(id.text)) { isSame("o.product_id", as: $0) } }
     if let id = selection.bundleId {
-      add(id) { onlyBundleId == id ? "coalesce(\(Self.bundleId), \($0)) = \($0)" : "\(Self.bundleId) = \($0)" }
+      add(.text(id)) { onlyBundleId == id ? "coalesce(\(Self.bundleId), \($0)) = \($0)" : "\(Self.bundleId) = \($0)" }
+    }
+    if let period = selection.period {
+      add(.timestamp(period.start.microseconds)) { "o.created_at >= \($0)" }
+      add(.timestamp(period.end.microseconds)) { "o.created_at < \($0)" }
     }
     let orderIds = Set(
       try await session.execute(

@@ -71,10 +71,13 @@ struct Recheck: AsyncParsableCommand {
       Examples:
         night-audit recheck
         night-audit recheck --order 4711
+        night-audit recheck --date 2026-11-19
 
-      This command judges no orders. \
-      It accepts --accept, --readers, --fail-above and --fail-on-findings without effect, so that \
-      one line of options serves run, recheck and reconcile.
+      With --date, --since or --until it asks about the receipts and IDs of the orders of that period only. \
+      With any filter it does not sweep Apple's notifications.
+
+      This command judges no orders and writes no report. It accepts --out, --accept, --readers, --fail-above and \
+      --fail-on-findings without effect, so that one line of options serves run, recheck and reconcile.
       """)
 
   @OptionGroup var common: CommonOptions
@@ -82,7 +85,8 @@ struct Recheck: AsyncParsableCommand {
 
   func run() async throws {
     try await common.listening { settings, night in
-      let request = try options.request(settings, command: "recheck")
+      var request = try options.request(settings, command: "recheck")
+      request.selection.period = request.period
       let summary = options.dryRun ? try await night.dueOnly(request) : try await night.recheck(request)
       let isHidden = common.quiet && summary.exitStatus == .complete
       try common.show(RecheckDocument(summary), isHidden ? nil : summary.line)

@@ -110,6 +110,9 @@ import Testing
       #expect(try await shop.value("SELECT count(*) FROM night_audit.\(table)") == "0", "\(table)")
     }
     try await shop.nightAudit("recheck", "--as-of", Rehearsal.asOf, "--dry-run", says: "due")
+    // No order is of that day.
+    let none = try await shop.nightAudit("recheck", "--as-of", Rehearsal.asOf, "--dry-run", "--date", "2000-01-01")
+    #expect(none.output.hasPrefix("0 due: "), "\(none)")
     #expect(try await shop.value("SELECT is_called FROM night_audit.worker_numbers") == "false")
     #expect(try shop.requests() == 0)
 
