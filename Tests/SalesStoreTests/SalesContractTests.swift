@@ -177,6 +177,27 @@ struct SalesContractTests {
     try await shop.reading { _ in }
   }
 
+  @Test("a role that may not create the plain tables learns who may, and the grant")
+  func missingRight() async throws {
+    let shop = try await TestShop.make(
+      isPlain: false,
+      "DO $$ BEGIN CREATE ROLE tables_only LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$")
+    let conninfo = shop.conninfo + " user=tables_only"
+    for (change, grant) in [
+      ("SELECT 1", "GRANT CREATE ON DATABASE "),
+      ("CREATE SCHEMA sales", "GRANT USAGE, CREATE ON SCHEMA sales TO tables_only"),
+    ] {
+      try await shop.connected { try $0.executeScript(change) }
+      let error = await #expect(throws: ConfigurationError.self) {
+        try await withBlockingThread { scope in
+          try SalesSchema.create("sales", try scope.connect(conninfo, applicationName: "tests"))
+        }
+      }
+      #expect(error?.problem.contains("or a superuser, whom database.url names for this once") == true, "\(change)")
+      #expect(error?.problem.contains(grant) == true, "\(error?.problem ?? "")")
+    }
+  }
+
   @Test("an unreachable store is reported with its setting key")
   func unreachable() async throws {
     let shop = try await TestShop.make()

@@ -205,7 +205,7 @@ package struct Doctor: Sendable {
       let hint =
         error.kind == .connectionFailed
         ? "; check \(key) or libpq's PG* variables, and that the server accepts this host" : ""
-      return [.problem(key, "\(error)\(hint)", error.exitStatus)]
+      return [.problem(key, error.description(inDoctor: true) + hint, error.exitStatus)]
     } catch {
       return [.problem(key, "\(error)", ExitStatus(for: error))]
     }

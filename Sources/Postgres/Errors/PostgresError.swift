@@ -53,7 +53,10 @@ extension PostgresError: CustomStringConvertible {
   // A migration would fill a screen and hide the message before it.
   private static let longestStatement = 400
 
-  public var description: String {
+  public var description: String { description(inDoctor: false) }
+
+  /// - Parameter inDoctor: true for the output of `night-audit doctor`, which does not advise to run doctor.
+  public func description(inDoctor: Bool) -> String {
     var text = kind.rawValue
     if let place { text += " (\(place))" }
     if let sqlState { text += " \(sqlState)" }
@@ -68,7 +71,7 @@ extension PostgresError: CustomStringConvertible {
       if statement.count > PostgresError.longestStatement { text += "…" }
     }
     // Last, because words after a statement read as part of it.
-    if let advice { text += "; \(advice)" }
+    if let advice = advice(inDoctor: inDoctor) { text += "; \(advice)" }
     return text
   }
 }

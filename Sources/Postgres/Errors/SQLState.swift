@@ -27,8 +27,10 @@ public enum SQLState {
 }
 
 extension PostgresError {
-  var advice: String? {
+  /// The remedy. In doctor's own output it does not refer to doctor.
+  func advice(inDoctor: Bool) -> String? {
     guard [.server, .connectionLost, .connectionFailed].contains(kind) else { return nil }
+    func doctor(_ does: String) -> String { inDoctor ? "" : "; night-audit doctor \(does)" }
     return switch sqlState {
     case SQLState.serializationFailure, SQLState.deadlockDetected: "other sessions changed the same rows; run it again"
     case SQLState.lockNotAvailable:
@@ -51,9 +53,9 @@ extension PostgresError {
     case SQLState.insufficientPrivilege where message.hasPrefix("permission denied to create temporary tables"):
       "run, as the database's owner: GRANT TEMPORARY ON DATABASE, with its name and TO the role that connects"
     case SQLState.insufficientPrivilege:
-      "the role lacks a right, or row-level security would hide rows from it; night-audit doctor prints the grants"
+      "the role lacks a right, or row-level security would hide rows from it" + doctor("prints the grants")
     case SQLState.undefinedTable, SQLState.undefinedColumn, SQLState.undefinedSchema:
-      "night-audit doctor prints what is missing"
+      inDoctor ? nil : "night-audit doctor prints what is missing"
     case SQLState.indeterminateCollation, SQLState.collationMismatch:
       "two collations meet in a view; give the column one, such as COLLATE \"C\""
     case SQLState.untranslatableCharacter: "the database's encoding lacks a character"
@@ -63,7 +65,7 @@ extension PostgresError {
     case SQLState.temporaryFileLimit: "a limit of the server's is reached; see temp_file_limit"
     // Cardinality violations and data exceptions.
     case let state? where isOfReader && (state.hasPrefix("21") || state.hasPrefix("22")):
-      "a view that is read fails on one of its rows; night-audit doctor names the view"
+      "a view that is read fails on one of its rows" + doctor("names the view")
     default: nil
     }
   }

@@ -160,7 +160,7 @@ struct DoctorTests {
     .problem("sales.orders.created_at", "AT TIME ZONE", "ALTER TABLE orders ALTER created_at TYPE timestamp"),
     .problem("sales.orders.updated_at", "add the column", "ALTER TABLE orders DROP updated_at"),
     .problem(
-      "sales.orders", "division by zero",
+      "sales.orders", "a view that is read fails on one of its rows; correct the view",
       """
       ALTER TABLE orders RENAME TO kept; CREATE VIEW orders AS SELECT order_id, user_id, bundle_id, product_id,
       (quantity / (1 - quantity))::int AS quantity, amount, currency, status, transaction_id, app_account_token,

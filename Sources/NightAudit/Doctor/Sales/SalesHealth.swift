@@ -66,7 +66,8 @@ struct SalesHealth {
       return .problem(name(relation), "\(error)", ExitStatus(for: error))
     }
     return .problem(
-      name(relation), "cannot be read to its end: \(error); correct the view, or the row that it fails on",
+      name(relation),
+      "cannot be read to its end: \(error.description(inDoctor: true)); correct the view, or the row that it fails on",
       error.exitStatus)
   }
 
