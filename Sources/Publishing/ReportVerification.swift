@@ -7,7 +7,7 @@ package struct ReportVerification: Sendable {
   package typealias Check = TrailVerification.Check
 
   package var checks: [Check] = []
-  /// False if the folder has no file by which night-audit recognises a report.
+  /// False if the folder has no file with a name of a report's files.
   package var isReport = true
   /// SHA-256 of `SHA256SUMS`.
   package var content: String?
@@ -22,7 +22,7 @@ package struct ReportVerification: Sendable {
       let problem =
         isReport
         ? "SHA256SUMS is missing, cannot be read, or was edited; put it back, or make the report again"
-        : "is not a report folder: it contains no readable SHA256SUMS"
+        : "is not a report folder: it contains no file of a report; name the folder of one"
       checks.append(Check(directory, problem: problem))
       return
     }

@@ -29,6 +29,18 @@ package struct ReportWriter: ~Copyable {
     page = options.hasPage ? ReportPage(options) : nil
   }
 
+  private static let sums = "SHA256SUMS"
+
+  /// True for the name of a file that a report can have.
+  package static func writes(_ name: String) -> Bool {
+    let tables = ReportTable.allCases.compactMap(\.fileName)
+    let documents = [
+      sums, SummaryDocument.fileName, ActionsFile.fileName, ReportPage.fileName, DataPackage.fileName,
+    ]
+    return (documents + tables + tables.map(ReportTable.excelFileName)).contains(name)
+      || name.hasPrefix("night-audit-") && name.hasSuffix(".xlsx")
+  }
+
   /// True if findings are also needed in order of urgency.
   package var hasSheets: Bool { book != nil || options.hasPage }
 
@@ -209,7 +221,7 @@ package struct ReportWriter: ~Copyable {
     files.sort { Identifier($0.name) < Identifier($1.name) }
     // The format of sha256sum(1): hash, two spaces, name.
     let sums = files.map { "\($0.sha256)  \($0.name)\n" }.joined()
-    _ = try write(Array(sums.utf8), as: "SHA256SUMS")
+    _ = try write(Array(sums.utf8), as: ReportWriter.sums)
     try OutputFile.synchronize(directory: options.directory)
     return files
   }

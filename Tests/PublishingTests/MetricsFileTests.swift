@@ -152,6 +152,12 @@ import Testing
     let edited = ReportVerification(directory: folder)
     #expect(edited.isReport && edited.content == nil)
     #expect(edited.checks.first?.problem?.contains("SHA256SUMS is missing, cannot be read, or was edited") == true)
+    // Any file of the report shows that the folder was one.
+    for name in ["SHA256SUMS", "summary.json"] { try reports.remove("out/" + name) }
+    try reports.write("{}", "out/run.json")
+    #expect(ReportVerification(directory: folder).isReport)
+    try reports.remove("out/run.json")
+    #expect(ReportVerification(directory: folder).isReport)
     let other = ReportVerification(directory: reports.path)
     #expect(!other.isReport && other.content == nil)
   }
