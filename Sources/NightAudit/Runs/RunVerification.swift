@@ -177,10 +177,12 @@ package struct RunVerification: Sendable {
     URL(fileURLWithPath: ReportFolder.absolute(directory)).resolvingSymlinksInPath().path
   }
 
-  package var text: String {
-    checks.map { check in
+  /// A line for each check, or only for those that failed; nil for no line.
+  package func text(isQuiet: Bool) -> String? {
+    let lines = checks.filter { !isQuiet || $0.problem != nil }.map { check in
       check.problem.map { "PROBLEM  \(check.subject): \($0)" } ?? "ok       \(check.subject)"
-    }.joined(separator: "\n")
+    }
+    return lines.isEmpty ? nil : lines.joined(separator: "\n")
   }
 
   package struct Document: Encodable {

@@ -24,7 +24,8 @@ struct RebuildCommand: SettingsCommand {
 
   func run(_ settings: Settings) async throws -> ExitStatus {
     let outcome = try await RebuildRun.rebuild(settings, isRepairing: write)
-    try common.show(outcome, outcome.text)
-    return outcome.agrees || outcome.isMendedWhole ? .complete : .internalError
+    let isSuccess = outcome.agrees || outcome.isMendedWhole
+    try common.show(outcome, common.quiet && isSuccess ? nil : outcome.text)
+    return isSuccess ? .complete : .internalError
   }
 }

@@ -78,7 +78,7 @@ struct DoctorCommand: AsyncParsableCommand {
       {
         found = [.problem(error.key, error.problem)]
       }
-      let shown = found.filter { !common.quiet || !$0.isFine }
+      let shown = found.filter { !common.quiet || $0.problem != nil }
       try common.show(
         Document(diagnoses: found.map(\.document)), shown.isEmpty ? nil : shown.map(\.line).joined(separator: "\n"))
       return found.first { $0.problem != nil }?.status ?? .complete

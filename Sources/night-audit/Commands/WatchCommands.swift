@@ -54,7 +54,7 @@ struct Verify: SettingsCommand {
       } else {
         try await RunVerification(trailOf: settings)
       }
-    try common.show(verification.document, verification.text)
+    try common.show(verification.document, verification.text(isQuiet: common.quiet))
     return verification.exitStatus
   }
 }
@@ -79,7 +79,7 @@ struct ForgetRun: SettingsCommand {
 
   func run(_ settings: Settings) async throws -> ExitStatus {
     let outcome = try await RunUndo.forget(run, settings, logger: common.logger)
-    try common.show(outcome.document, outcome.text)
+    try common.show(outcome.document, common.quiet ? nil : outcome.text)
     return .complete
   }
 }

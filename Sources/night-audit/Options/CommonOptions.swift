@@ -14,7 +14,7 @@ struct CommonOptions: ParsableArguments {
 
   @Flag(
     help:
-      "Print only errors, and why a night is incomplete or held. Print nothing when the night is complete, with status 2 too."
+      "Print nothing on success, with status 2 too: only errors, and why a night is incomplete or held. Lists, status, config show and explain are always printed."
   )
   var quiet = false
 

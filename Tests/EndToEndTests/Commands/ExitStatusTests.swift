@@ -143,15 +143,16 @@ import TestSupport
       ["init", "--with-sales-schema"], database: database, ["NIGHT_AUDIT_DATABASE_SALES_URL": database])
     #expect(elsewhere.status == 78 && elsewhere.errors.contains("database.salesUrl"), "\(elsewhere)")
     let place = try TemporaryDirectory()
-    let doctor = try await run(
-      ["doctor"], database: database,
-      [
-        "NIGHT_AUDIT_REPORT_DIRECTORY": place.file("reports"), "NIGHT_AUDIT_APPSTORE_CHANNEL": "verifyReceipt",
-        "NIGHT_AUDIT_APPSTORE_ROOT_CERTIFICATES": place.file("none"),
-        // As Kubernetes sets it for a service of that name.
-        "NIGHT_AUDIT_PORT": "tcp://10.0.0.1:80",
-      ])
+    let environment = [
+      "NIGHT_AUDIT_REPORT_DIRECTORY": place.file("reports"), "NIGHT_AUDIT_APPSTORE_CHANNEL": "verifyReceipt",
+      "NIGHT_AUDIT_APPSTORE_ROOT_CERTIFICATES": place.file("none"),
+      // As Kubernetes sets it for a service of that name.
+      "NIGHT_AUDIT_PORT": "tcp://10.0.0.1:80",
+    ]
+    let doctor = try await run(["doctor"], database: database, environment)
     #expect(doctor.status == 0 && doctor.output.contains("NIGHT_AUDIT_PORT"), "\(doctor.output)")
+    let quiet = try await run(["doctor", "--quiet"], database: database, environment)
+    #expect(quiet.status == 0 && quiet.output == "", "\(quiet.output)")
   }
 
   @Test func aLockWithoutARunEndsARunWith75() async throws {

@@ -186,7 +186,8 @@ import Testing
       #expect(proven.output.contains("balanced"), "\(proven.output)")
     }
     try "x".write(toFile: folder + "/orders.csv", atomically: true, encoding: .utf8)
-    try await shop.nightAudit("verify", folder, exits: [70], says: "orders.csv: is not as it was written")
+    let changed = try await shop.nightAudit("verify", folder, "--quiet", exits: [70])
+    #expect(changed.output == "PROBLEM  orders.csv: is not as it was written\n", "\(changed)")
     try await shop.nightAudit("verify", shop.directory.url.path, exits: [1])
     try await shop.nightAudit("verify", "x", "--run", "y", exits: [64])
 
