@@ -43,6 +43,11 @@ extension SettingsLoader {
       throw ConfigurationError(
         key: "appstore.apps", problem: "must list the apps when there are several: \(sections.joined(separator: ", "))")
     }
+    if listed == nil, sections.isEmpty, text("app.app.bundleId") == nil {
+      let remedy =
+        hasFile ? "" : "; there is no configuration file: create \(Self.searchedFiles.joined(separator: " or "))"
+      throw ConfigurationError(key: "app.<name>.bundleId", problem: "\(Self.missingBundleId)\(remedy)")
+    }
     let names = listed ?? (sections.isEmpty ? ["app"] : sections)
     guard Set(names).count == names.count, !names.isEmpty else {
       throw ConfigurationError(key: "appstore.apps", problem: "must name each app once, and at least one")
@@ -70,13 +75,12 @@ extension SettingsLoader {
     return apps
   }
 
+  private static let missingBundleId = "is required: the bundle ID of the app, such as com.example.game"
+
   private func app(_ name: String) throws -> Settings.App {
     let prefix = "app.\(name)."
     guard let bundleId = text(prefix + "bundleId"), !bundleId.isEmpty else {
-      let remark =
-        hasFile ? "" : "; there is no configuration file, neither \(Self.searchedFiles.joined(separator: " nor "))"
-      throw ConfigurationError(
-        key: prefix + "bundleId", problem: "is required: the bundle id of the app, such as com.example.game\(remark)")
+      throw ConfigurationError(key: prefix + "bundleId", problem: Self.missingBundleId)
     }
     if bundleId.contains(where: \.isWhitespace) {
       throw ConfigurationError(

@@ -55,6 +55,7 @@ import Testing
     let none = #expect(throws: ConfigurationError.self) {
       try SettingsLoader(file: nil, name: "configuration", environment: [:]).load()
     }
+    #expect(none?.key == "app.<name>.bundleId")
     #expect(SettingsLoader.searchedFiles.allSatisfy { none?.problem.contains($0) == true })
     let empty = #expect(throws: ConfigurationError.self) { try load("") }
     #expect(empty?.problem.contains("night-audit.yaml") == false)

@@ -58,7 +58,9 @@ package struct SweepCoverage {
     let details =
       types.count <= namedTypes
       ? types.joined(separator: ", ") : "\(types.count) types: \(reasons.sorted().joined(separator: ", "))"
-    return "Apple's notifications of \(app) were not read up to this night (\(details))."
+    // A run with filters does not sweep.
+    let remedy = reasons.contains(notSwept) ? " Run night-audit recheck, then run this again." : ""
+    return "Apple's notifications of \(app) were not read up to this night (\(details)).\(remedy)"
   }
 
   private static let notSwept = "not swept"

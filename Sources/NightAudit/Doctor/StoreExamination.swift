@@ -207,11 +207,13 @@ struct OwnSchemaExamination {
     ).single()
     guard let last = try row.optionalText(0) else {
       let nights = try row.int64(2)
-      return .warning(
-        "last complete night",
-        nights == 0
-          ? "there was none yet; run: night-audit run"
-          : "there was none yet, with nights of \(nights == 1 ? "one day" : "\(nights) days"); see: night-audit runs")
+      let remark =
+        switch nights {
+        case 0: "there was none yet; run: night-audit run"
+        case 1: "the one night so far was not complete; see: night-audit runs"
+        default: "none of the \(nights) nights so far was complete; see: night-audit runs"
+        }
+      return .warning("last complete night", remark)
     }
     var diagnosis = Diagnosis(subject: "last complete night \(last)")
     if try row.bool(1) {

@@ -27,7 +27,7 @@ package struct NightStatus: Sendable, Encodable {
   package var lastCompleteAt: String?
   /// The newest day whose report was taken back by `runs forget` and not made again; nil for none.
   package var takenBackDay: String?
-  /// True if no night left a report for longer than a day and the longest duration of a night.
+  /// True if no night left a report for longer than a day and the longest duration of a night, counted from `init` on.
   package var overdue: Bool
   /// Counts by severity; every severity has a key.
   package var openFindings: [String: Int]
@@ -76,14 +76,16 @@ package struct NightStatus: Sendable, Encodable {
     }
     let last = try await session.execute(
       """
-      SELECT (array_agg(finished_at ORDER BY ended DESC NULLS LAST) FILTER (WHERE complete))[1], max(ended),
+      SELECT (array_agg(finished_at ORDER BY ended DESC NULLS LAST) FILTER (WHERE complete))[1],
+        coalesce(max(ended), (SELECT min(applied_at) FROM night_audit.schema_migrations)),
         (array_agg(period_until::text ORDER BY ended DESC NULLS LAST) FILTER (WHERE complete))[1]
       FROM (SELECT \(NightEnd.sql(settings)) AS ended, finished_at, period_until, complete FROM night_audit.runs r
         WHERE is_nightly AND complete IS NOT NULL AND NOT \(PublishedReport.isGone("r", from: "directory"))) nights
       """
     ).single()
-    let (lastComplete, lastReport) = (try last.optionalTimestamp(0), try last.optionalTimestamp(1))
-    let overdue = lastReport.map { Instant(microseconds: $0) + .hours(24) + NightEnd.longest(settings) < .now } ?? true
+    let lastComplete = try last.optionalTimestamp(0)
+    // Before the first report it counts from the creation of the schema.
+    let overdue = Instant(microseconds: try last.timestamp(1)) + .hours(24) + NightEnd.longest(settings) < .now
     let takenBack = try await session.execute(
       """
       SELECT max(b.period_until)::text FROM night_audit.runs b

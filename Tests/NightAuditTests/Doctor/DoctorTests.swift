@@ -104,7 +104,7 @@ struct DoctorTests {
     let subjects = found.map(\.subject)
     #expect(subjects.contains("order 4711: 4.99 USD, status verified, 1 x gems.100, delivered"))
     #expect(subjects.contains("delivery d1: 1 x gems.100 to user u1, for order 4711"))
-    #expect(subjects.contains("receipt r1: no receipt that can be read of 13 bytes, for order 4711"))
+    #expect(subjects.contains("receipt r1: a malformed payload of 13 bytes, for order 4711"))
     #expect(Set(subjects).count == subjects.count)
   }
 
@@ -206,7 +206,7 @@ struct DoctorTests {
       """),
     // Enough bad rows to hold a first night, but too few to hold a later one.
     .warning(
-      "last complete night", "there was none yet, with nights of 2 days",
+      "last complete night", "none of the 2 nights so far was complete",
       """
       INSERT INTO night_audit.runs (run_id, command, as_of, period_since, period_until, time_zone, configuration,
       is_nightly, host, version, publication) SELECT gen_random_uuid(), 'run', now(), day, day, 'UTC', '', true, 'h',
@@ -263,7 +263,7 @@ struct DoctorTests {
       "database.url", "RESET default_transaction_read_only",
       "ALTER ROLE auditor SET default_transaction_read_only TO on"),
     .warning(
-      "sales.receipts.payload (9: 9 malformed)", "payloads are no receipts",
+      "sales.receipts.payload (9 payloads: 9 malformed)", "payloads are no receipts",
       """
       INSERT INTO receipts (receipt_id, user_id, payload, status, received_at) SELECT 'r' || n, 'u', 'rubbish',
       'unverified', now() FROM generate_series(2, 9) n
@@ -542,7 +542,7 @@ struct DoctorTests {
     let found = try await diagnoses(rows: Self.hundred + Self.old)
     let odd = found.filter { $0.subject.hasPrefix("sales.") && !$0.isFine }
     #expect(odd.isEmpty, "\(odd)")
-    #expect(found.contains { $0.subject == "sales.receipts.payload (100: 100 signed)" }, "\(found)")
+    #expect(found.contains { $0.subject == "sales.receipts.payload (100 payloads: 100 signed)" }, "\(found)")
   }
 
   @Test("amounts are compared with Apple's prices where Apple states them, else with each other")

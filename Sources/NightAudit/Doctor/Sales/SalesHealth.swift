@@ -251,7 +251,7 @@ struct SalesHealth {
     }
     if count == 0 { return ([], comparison) }
     let shares = ReceiptKind.allCases.compactMap { kind in kinds[kind].map { "\($0) \(kind.rawValue)" } }
-    let sample = step > 1 ? "a sample of \(count)" : "\(count)"
+    let sample = (step > 1 ? "a sample of " : "") + counted(count, "payload")
     var diagnosis = Diagnosis(subject: "\(name("receipts.payload")) (\(sample): \(shares.joined(separator: ", ")))")
     if malformed.odd * 2 > malformed.all {
       diagnosis = Diagnosis(
@@ -359,7 +359,7 @@ struct SalesHealth {
       case .app: "an app receipt"
       case .transaction: "an old transaction receipt"
       case .signed: "a signed transaction"
-      case .malformed: "no receipt that can be read"
+      case .malformed: "a malformed payload"
       }
     return [
       .fine(
