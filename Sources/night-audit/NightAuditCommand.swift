@@ -52,9 +52,9 @@ struct NightAuditCommand: AsyncParsableCommand {
         night-audit runs diff 2026-11-18 latest
         night-audit tie-out                 compare with Apple's sales reports
 
-      Exit status: 0 complete, 1 name not found, 2 critical findings (--fail-on-findings), 3 incomplete, 4 held, \
-      64 usage, 69 database unreachable, 70 internal error, 73 cannot write or send, 75 another run, 78 configuration or \
-      credentials, 130 and 143 stopped by a signal.
+      Exit status: 0 complete, 1 name or report not found, 2 critical findings (--fail-on-findings), 3 incomplete, \
+      4 held, 64 usage, 69 database unreachable, 70 internal error or failed proof (verify, rebuild), 73 cannot write \
+      or send, 75 another run, 78 configuration or credentials, 130 and 143 stopped by a signal.
       """,
     version: Version.current,
     subcommands: [

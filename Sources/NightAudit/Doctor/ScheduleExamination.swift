@@ -40,8 +40,9 @@ struct ScheduleExamination {
       return "\(name(timer)) is installed and not enabled; run: systemctl enable --now \(name(timer))\(unseen)"
     }
     return """
-      neither a cron entry nor a timer of this host starts night-audit; see cron/ in the sources for both (this is right \
-      where nights are started from elsewhere)\(unseen)
+      neither a cron entry nor a timer of this host starts night-audit; examples are in /usr/local/share/night-audit \
+      (make install) or /usr/share/doc/night-audit/examples (Debian package). This is right where nights are started \
+      from elsewhere\(unseen)
       """
   }
 

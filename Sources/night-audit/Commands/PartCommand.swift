@@ -16,6 +16,8 @@ struct AuditPartCommand: AsyncParsableCommand {
       needs the configuration. With --stage it reads frames from standard input, in the order of their keys, and writes frames \
       to standard output. It needs neither configuration nor database. The page Spark describes stages and frames.
 
+      The output is no JSON document: the command refuses --json.
+
       Examples:
         night-audit audit-part --plan 64 --as-of 2026-11-20T03:00:00Z
         night-audit audit-part --stage judge --context /tmp/context

@@ -217,7 +217,7 @@ private let night = "0 3 * * * root night-audit run\n"
       let file = URL(fileURLWithPath: $0.root + "/reports/2026-11-19/orders.csv")
       try FileHandle(forWritingTo: file).truncate(atOffset: 1 << 42)
     },
-    .warning("no schedule", "schedule", "see cron/") { try $0.crontab("#" + night) },
+    .warning("no schedule", "schedule", "examples are in /usr/local/share/night-audit") { try $0.crontab("#" + night) },
     .warning("a crontab that cron ignores", "schedule", "because of its name") {
       try $0.crontab(nil)
       try $0.write(night, "etc/cron.d/night-audit.crontab", 0o644)
@@ -233,7 +233,7 @@ private let night = "0 3 * * * root night-audit run\n"
       try $0.crontab(nil)
       try $0.write("", "lib/systemd/system/night-audit.timer", 0o644)
     },
-    .warning("a day without a night", "schedule", "see cron/") {
+    .warning("a day without a night", "schedule", "examples are in /usr/local/share/night-audit") {
       try $0.crontab("MAILTO=night-audit@example.com\n0,30 * * * * root night-audit recheck --quiet\n")
       try $0.enable(timer: "night-audit-recheck.timer")
     },
