@@ -71,7 +71,7 @@ extension PostgresError: CustomStringConvertible {
       if statement.count > PostgresError.longestStatement { text += "…" }
     }
     // Last, because words after a statement read as part of it.
-    if let advice = advice(inDoctor: inDoctor) { text += "; \(advice)" }
+    if let advice = self.advice(inDoctor: inDoctor) { text += "; \(advice)" }
     return text
   }
 }
