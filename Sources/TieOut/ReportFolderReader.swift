@@ -50,7 +50,9 @@ struct ReportFolderReader {
       // A sales report is known by its name, so that one that cannot be read is stored.
       let firstLine = try ReportFileName(name) == nil ? Self.firstLine(bytes) : ""
       if Payment.isHeader(firstLine) {
-        result.payments += try Payment.read(bytes)
+        let file = try Payment.read(bytes)
+        result.payments += file.payments
+        result.problems += file.problems.map { "\(name): \($0)" }
         return
       }
       guard let found = try self.report(named: name, firstLine: firstLine, bytes) else { return }

@@ -143,9 +143,7 @@ package struct TieOutRun: Sendable {
     for kind in [ReportKind.detail, .financial] { reasons += try finance(kind).late(kind) }
     reasons += settlement.reasons
     reasons += try SettlementComparison.crossChecks(asOf: asOf, on: reading)
-    for payment in gathered.payments.sorted(by: { ($0.period, $0.currency) < ($1.period, $1.currency) }) {
-      reasons += payment.problems(earned: settlement.earned(payment.period, payment.currency))
-    }
+    reasons += Payment.problems(of: gathered.payments, earned: settlement.earned)
     let names = try ProductNames.read(schema: settings.salesSchema, on: sales)
     let day = Period.dayBefore(asOf, in: settings.timeZone).until
     let revised = try TieOutFacts.Revision.since(lastReportedBefore: asOf, day: day, on: reading)

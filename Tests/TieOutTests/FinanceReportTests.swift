@@ -109,9 +109,10 @@ struct PaymentsTests {
     "fiscal_period,currency,earned,taxes_adjustments,balance_forward,owed,exchange_rate,bank_currency,proceeds,paid_on\n"
 
   private func payment(_ row: String) throws -> Payment {
-    let payments = try Payment.read(Array((Self.header + row + "\n").utf8))
-    #expect(payments.count == 1)
-    return payments[0]
+    let file = try Payment.read(Array((Self.header + row + "\n").utf8))
+    #expect(file.payments.count + file.problems.count == 1)
+    if let problem = file.problems.first { throw problem }
+    return try #require(file.payments.first)
   }
 
   @Test func aConsistentPaymentHasNoProblems() throws {
@@ -133,6 +134,43 @@ struct PaymentsTests {
   @Test func eachInconsistentSumIsReported() throws {
     let payment = try payment("2026-02,\"USD\",100.00,-5.00,10.00,106.00,0.9,EUR,95.80,")
     #expect(payment.problems(earned: number("99.00")).count == 3)
+  }
+
+  @Test func quotedValuesAreRead() throws {
+    let payment = try payment(
+      "2027-01,USD,\"6,889.89\",\"-1,000.00\",0,\"5,889.89\",0.92,EUR,\"5418.70\", \"2026-12-03\" ")
+    #expect(payment.earned == number("6889.89") && payment.problems(earned: number("6889.89")).isEmpty)
+    #expect(payment.paidOn?.description == "2026-12-03")
+    for row in [
+      "2027-01,EUR,\"6,88\",0,0,1,1,EUR,1,", "2027-01,EUR,\"0,688\",0,0,1,1,EUR,1,", "2027-01,EUR,\"1,0,0,1,1,EUR,1,",
+    ] { #expect(throws: ReportProblem.self, "\(row)") { try self.payment(row) } }
+  }
+
+  /// Below Apple's threshold nothing is paid, and the balance goes forward.
+  @Test func aPeriodWithoutAPaymentHasNoBankCheck() throws {
+    #expect(try payment("2027-01,USD,5.00,0,0,5.00,,,,").problems(earned: number("5.00")).isEmpty)
+    #expect(try payment("2027-01,USD,5.00,0,0,6.00,,EUR,,").problems(earned: number("5.00")).count == 1)
+  }
+
+  @Test func aDateThatIsNoneIsRefused() {
+    #expect(throws: ReportProblem(line: 2, "paid_on is “2026-02-30”, expected a date such as 2026-12-03")) {
+      try payment("2027-01,USD,1,0,0,1,1,USD,1,2026-02-30")
+    }
+  }
+
+  @Test func oneUnreadableLineHidesNoOther() throws {
+    let rows = ["2027-01,USD,many,0,0,1,1,USD,1,", "2027-01,EUR,1,0,0,2,1,EUR,2,"]
+    let file = try Payment.read(Array((Self.header + rows.joined(separator: "\r\n")).utf8))
+    #expect(file.problems == [ReportProblem(line: 2, "earned is “many”, expected a decimal number")])
+    #expect(Payment.problems(of: file.payments) { _, _ in nil }.count == 1)
+  }
+
+  @Test func aPeriodAndCurrencyAreEnteredOnce() throws {
+    let payments = try ["USD", "EUR", "USD"].map { try payment("2027-01,\($0),1,0,0,1,1,\($0),1,") }
+    #expect(
+      Payment.problems(of: payments) { _, _ in nil } == [
+        "payment 2027-01 USD is entered more than once; keep one line, with the sums of all vendors"
+      ])
   }
 
   @Test func aNULInAPaymentIsRefused() {

@@ -1,4 +1,5 @@
 /// Why a report cannot be read. A file is read whole or not at all, because a partial sum is wrong.
+/// Only payments are read line by line.
 package struct ReportProblem: Error, Hashable, Sendable, CustomStringConvertible {
   /// From 1, including the header; nil for the whole file.
   package var line: Int?
