@@ -12,11 +12,15 @@ package enum PeopleText {
     try plain(text, "owner", longest: longestOwner, isOneLine: true)
   }
 
+  /// A day such as 2026-12-01; nil if empty. Throws `Refusal`.
   package static func due(_ text: String) throws(Refusal) -> String? {
     let plain = text.trimmingCharacters(in: .whitespacesAndNewlines)
     if plain.isEmpty { return nil }
     guard CalendarDay.isDay(plain) else {
-      throw Refusal(description: "the day is not in the calendar; write it as a date, such as 2026-12-01")
+      throw Refusal(
+        description: plain.wholeMatch(of: /[0-9]{4}-[0-9]{2}-[0-9]{2}/) == nil
+          ? "the day is not written as year, month and day; write it as 2026-12-01"
+          : "the day is not in the calendar; write one that exists, such as 2026-12-01")
     }
     return plain
   }

@@ -17,7 +17,9 @@ package struct ImportText {
     if let asOf = outcome.writtenFor {
       lines.append("This is the workbook of the report as of \(asOf.text).")
     } else {
-      lines.append("No run of this database wrote this workbook. Filled cells are imported; empty cells clear nothing.")
+      lines.append(
+        "No run of this database wrote this workbook. A cell is imported if its finding has not had this value since "
+          + "the workbook's as-of. Empty cells clear nothing.")
     }
     for column in outcome.missingColumns { lines.append("The workbook has no column \(column); it stays as it is.") }
     for change in outcome.changes {
@@ -25,6 +27,7 @@ package struct ImportText {
         "\(change.sheet), row \(change.row): \(change.findingId.prefix(12)) \(change.column): "
           + "\(ImportText.quoted(change.before)) -> \(ImportText.quoted(change.after))")
     }
+    for note in outcome.notes { lines.append("NOTE  \(note.sheet), row \(note.row): \(note.note)") }
     for line in outcome.signOff { lines.append("Signed: \(line.label): \(ImportText.quoted(line.text))") }
     for refusal in outcome.refusals { lines.append("REFUSED  \(refusal.sheet), row \(refusal.row): \(refusal.reason)") }
     let findings = Set(outcome.changes.map(\.findingId)).count
@@ -51,6 +54,7 @@ package struct ImportText {
     let missingColumns: [String]
     let changes: [WorkbookImport.Outcome.Change]
     let refusals: [WorkbookImport.Refusal]
+    let notes: [WorkbookImport.Note]
     let signOff: [String: String]
   }
 
@@ -58,7 +62,7 @@ package struct ImportText {
     Document(
       asOf: outcome.writtenFor?.text, rows: outcome.rows, dryRun: isDryRun, changeId: outcome.changeId,
       missingColumns: outcome.missingColumns, changes: outcome.changes, refusals: outcome.refusals,
-      signOff: Dictionary(outcome.signOff.map { ($0.label, $0.text) }, uniquingKeysWith: { $1 }))
+      notes: outcome.notes, signOff: Dictionary(outcome.signOff.map { ($0.label, $0.text) }, uniquingKeysWith: { $1 }))
   }
 
   /// 1 when a row was refused: its finding does not exist or the row does not match it.

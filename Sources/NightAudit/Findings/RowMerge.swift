@@ -5,6 +5,7 @@ import Reconciliation
 import Reporting
 import Run
 import Spreadsheet
+import Streams
 
 /// Merges the rows of a returned workbook with the database, in batches.
 struct RowMerge {
@@ -15,6 +16,11 @@ struct RowMerge {
     var number: Int
     var findingId: String
     var orderId: String?
+    var kind: String?
+    var severity: String?
+    /// As the sheet shows them; nil for an empty cell.
+    var amount: String?
+    var atStake: String?
     var status: String?
     var owner: ReadCell?
     var remark: ReadCell?
@@ -41,10 +47,12 @@ struct RowMerge {
   }
 
   private struct People {
-    var status: String
+    var status = FindingStatus.open.rawValue
     var owner: String?
     var remark: String?
     var due: String?
+
+    init() {}
 
     init(_ row: PostgresRow) throws(PostgresError) {
       (status, owner) = (try row.text(1), try row.optionalText(2))
@@ -52,9 +60,29 @@ struct RowMerge {
     }
   }
 
+  private struct Known {
+    var now: People
+    /// The states that the workbook may show: one for each candidate run. Without a run, all since its as-of.
+    var before: [People] = []
+    var orderId: String?
+    var closedAt: Instant?
+    var amount: String?
+    var atStake: String?
+    var currency: String?
+
+    init(_ row: PostgresRow) throws(PostgresError) {
+      now = try People(row)
+      (orderId, closedAt) = (try row.optionalText(5), try row.optionalInstant(6))
+      (amount, atStake, currency) = (try row.optionalText(7), try row.optionalText(8), try row.optionalText(9))
+    }
+  }
+
   var outcome = WorkbookImport.Outcome()
   private(set) var changes: [FindingChange] = []
   private let runs: [WorkbookOrigin.Run]
+  private let asOf: Instant
+  private let owners: FindingOwners
+  private let today: String?
   private var batch: [Row] = []
   private var batchBytes = 0
   private var seen: [String: Place] = [:]
@@ -64,8 +92,16 @@ struct RowMerge {
   /// Longest accepted ID or status, with surrounding blanks.
   private static let longestCellText = 200
 
-  /// - Parameter runs: the runs that may have written the workbook.
-  init(runs: [WorkbookOrigin.Run]) { self.runs = runs }
+  /// - Parameters:
+  ///   - runs: the runs that may have written the workbook.
+  ///   - asOf: of the workbook; nil: unknown, so that it may show any earlier state.
+  ///   - owners: of findings that the database does not know.
+  ///   - today: due days before it are noted; nil notes none.
+  init(
+    runs: [WorkbookOrigin.Run], asOf: Instant? = nil, owners: FindingOwners = FindingOwners(), today: String? = nil
+  ) {
+    (self.runs, self.asOf, self.owners, self.today) = (runs, asOf ?? Instant(seconds: 0), owners, today)
+  }
 
   // MARK: - Rows
 
@@ -90,6 +126,10 @@ struct RowMerge {
     var row = Row(
       sheet: sheet, columns: columns, number: read.number, findingId: findingId, owner: owner, remark: remark, due: due)
     if case .text(let text) = read.cells[FindingsSheet.order] { row.orderId = text }
+    row.kind = RowMerge.short(read.cells[FindingsSheet.kind])
+    row.severity = RowMerge.short(read.cells[FindingsSheet.severity])
+    row.amount = RowMerge.short(read.cells[FindingsSheet.amount])
+    row.atStake = RowMerge.short(read.cells[FindingsSheet.atStake])
     switch status {
     case .none: break
     // A longer text is no status and is not parsed.
@@ -121,10 +161,12 @@ struct RowMerge {
     if rows.isEmpty { return }
     let known = try people(of: rows.map(\.findingId), connection)
     for row in rows {
-      guard let (now, before, orderId) = known[row.findingId] else {
-        refuse(row, RowMerge.unknown(row.findingId))
+      guard let finding = known[row.findingId] else {
+        // A report that no run recorded, and that of a held night, may show findings that no night has met.
+        if isDecided(row) { refuse(row, RowMerge.unknown(row.findingId)) }
         continue
       }
+      let (now, before, orderId) = (finding.now, finding.before, finding.orderId)
       if let shown = row.orderId, let orderId, RowMerge.differ(shown, orderId) {
         refuse(
           row,
@@ -145,7 +187,7 @@ struct RowMerge {
         }
       }
       if row.columns.contains(FindingsSheet.due) {
-        merge(row, "due day", cell: row.due?.asDay, now: now.due, before: before.map(\.due), PeopleText.due) {
+        merge(row, "due day", cell: row.due, isDay: true, now: now.due, before: before.map(\.due), PeopleText.due) {
           .due($0)
         }
       }
@@ -153,8 +195,63 @@ struct RowMerge {
       if outcome.refusals.count > refused {
         changes.removeLast(changes.count - changed)
         outcome.changes.removeLast(outcome.changes.count - listed)
+      } else if changes.count > changed {
+        note(row, finding, changes[changed...].map(\.decision))
       }
     }
+  }
+
+  /// The text or number of a cell, if it is short.
+  private static func short(_ cell: ReadCell?) -> String? {
+    switch cell {
+    case .text(let text), .number(let text): text.utf8.count <= longestCellText ? text : nil
+    case .boolean, .error, .formula, .none: nil
+    }
+  }
+
+  private static let kinds = Dictionary(FindingKind.allCases.map { ($0.title, $0) }) { first, _ in first }
+
+  /// True if a person has filled in a row of a finding that the database does not know.
+  private func isDecided(_ row: Row) -> Bool {
+    func isFilled(_ cell: ReadCell?, besides shown: String? = nil) -> Bool {
+      guard case .text(let text) = cell else { return cell != nil }
+      let plain = text.trimmingCharacters(in: .whitespacesAndNewlines)
+      return !plain.isEmpty && plain != shown
+    }
+    let owner =
+      row.kind.flatMap { RowMerge.kinds[$0] }.flatMap { owners.byKind[$0] }
+      ?? row.severity.flatMap { Severity(rawValue: $0) }.flatMap { owners.bySeverity[$0] }
+    return row.status.map { $0 != FindingStatus.open.rawValue } ?? false
+      || isFilled(row.owner, besides: owner) || isFilled(row.remark, besides: ReportedFinding.withheldRemark)
+      || isFilled(row.due)
+  }
+
+  /// Notes what the person may not have known about a finding, or may have mistyped.
+  private mutating func note(_ row: Row, _ finding: Known, _ decisions: [FindingDecision]) {
+    func add(_ note: String) { outcome.notes.append(.init(sheet: row.sheet, row: row.number, note: note)) }
+    if let closedAt = finding.closedAt {
+      add("the finding has closed by itself at \(closedAt.text), so the entries change no report unless it returns")
+    }
+    let money = [
+      (FindingsSheet.amount, "amount", row.amount, finding.amount),
+      (FindingsSheet.atStake, "amount at risk", row.atStake, finding.atStake),
+    ].compactMap { column, name, shown, now -> String? in
+      guard row.columns.contains(column), RowMerge.differ(amount: shown, now) else { return nil }
+      return "\(name) \(shown ?? "none") in the workbook, \(now ?? "none") now"
+    }
+    if !money.isEmpty {
+      let currency = finding.currency.map { " in \($0)" } ?? ""
+      add("the money of the finding is another one\(currency): \(money.joined(separator: "; ")). Check the decision")
+    }
+    if let today, let due = decisions.first(where: { $0.column == .due })?.value, due < today {
+      add("the due day \(due) is past; check the year")
+    }
+  }
+
+  private static func differ(amount shown: String?, _ now: String?) -> Bool {
+    guard let shown, let now else { return (shown == nil) != (now == nil) }
+    guard let left = Double(shown), let right = Double(now) else { return false }
+    return (left - right).magnitude > 0.000_1
   }
 
   private static func unknown(_ findingId: String) -> String {
@@ -175,11 +272,13 @@ struct RowMerge {
 
   // MARK: - Cells
 
-  /// The merge on which all candidate runs agree; `conflict` where they differ.
-  private static func merged(sheet: String?, now: String?, before: [String?]) -> PeopleColumnMerge<String?> {
-    let befores: [String??] = before.isEmpty ? [nil] : before.map(Optional<String?>.some)
-    let merged = befores.map { PeopleColumnMerge(sheet: sheet, now: now, before: $0, isEmpty: sheet == nil) }
-    return merged.allSatisfy { $0 == merged[0] } ? merged[0] : .conflict
+  /// The merge on which all states agree that the workbook may show; `conflict` where they differ.
+  private func merged(sheet: String?, now: String?, before: [String?]) -> PeopleColumnMerge<String?> {
+    // Without a run, it is unknown at which time after its as-of the workbook was written.
+    if runs.isEmpty, sheet == nil || before.contains(sheet) { return .keep }
+    let merged = before.map { PeopleColumnMerge(sheet: sheet, now: now, before: $0) }
+    guard let first = merged.first else { return .keep }
+    return merged.allSatisfy { $0 == first } ? first : .conflict
   }
 
   private mutating func mergeStatus(_ row: Row, now: People, before: [People]) {
@@ -189,22 +288,22 @@ struct RowMerge {
       let known = FindingStatus.allCases.map(\.rawValue).joined(separator: ", ")
       return refuse(row, "the status is not one of \(known); choose one from the list")
     }
-    if status == .accepted, now.status != FindingStatus.accepted.rawValue {
+    let merged = self.merged(sheet: status.rawValue, now: now.status, before: before.map { $0.status })
+    if status == .accepted, merged != .keep {
       return refuse(row, "an acceptance needs a limit; use night-audit findings accept --until DATE or --amount AMOUNT")
     }
-    let merged = RowMerge.merged(sheet: status.rawValue, now: now.status, before: before.map { $0.status })
     apply(merged, row, "status", now: now.status) { _ in .status(status) }
   }
 
   private mutating func merge(
-    _ row: Row, _ column: String, cell: ReadCell?, now: String?, before: [String?],
+    _ row: Row, _ column: String, cell: ReadCell?, isDay: Bool = false, now: String?, before: [String?],
     _ plain: (String) throws(PeopleText.Refusal) -> String?, _ decision: (String?) -> FindingDecision
   ) {
     do throws(PeopleText.Refusal) {
-      let wanted = try plain(cell?.entry(column) ?? "")
+      let wanted = try plain(cell?.entry(column, isDay: isDay) ?? "")
       // Values stored before these rules, or by SQL, are normalised so that they compare equal to the returned cell.
       func same(_ stored: String?) -> String? { stored.flatMap { (try? plain($0)) ?? $0 } }
-      let merged = RowMerge.merged(sheet: wanted, now: same(now), before: before.map { same($0) })
+      let merged = self.merged(sheet: wanted, now: same(now), before: before.map { same($0) })
       apply(merged, row, column, now: now, decision)
     } catch {
       refuse(row, error.description)
@@ -238,17 +337,18 @@ struct RowMerge {
 
   private func people(
     of ids: [String], _ connection: borrowing BlockingConnection
-  ) throws(PostgresError) -> [String: (now: People, before: [People], orderId: String?)] {
-    var known: [String: (now: People, before: [People], orderId: String?)] = [:]
+  ) throws(PostgresError) -> [String: Known] {
+    var known: [String: Known] = [:]
     for row in try connection.execute(
       """
-      SELECT finding_id, status, owner, remark, due::text, order_id FROM night_audit.findings
-      WHERE finding_id = ANY ($1)
+      SELECT finding_id, status, owner, remark, due::text, order_id, closed_at, amount::text, at_stake::text, currency
+      FROM night_audit.findings WHERE finding_id = ANY ($1)
       """,
       [.textArray(ids)])
     {
-      known[try row.text(0)] = (try People(row), [], try row.optionalText(5))
+      known[try row.text(0)] = try Known(row)
     }
+    if runs.isEmpty { try addStates(to: &known, of: ids, connection) }
     for run in runs {
       for row in try connection.execute(
         RowMerge.before,
@@ -261,6 +361,45 @@ struct RowMerge {
       }
     }
     return known
+  }
+
+  /// Adds the states of findings at the as-of, and after each change since.
+  private func addStates(
+    to known: inout [String: Known], of ids: [String], _ connection: borrowing BlockingConnection
+  ) throws(PostgresError) {
+    let instant = PostgresValue.timestamp(asOf.microseconds)
+    for row in try connection.execute(RowMerge.before, [.textArray(ids), .text(nil), .int(nil), instant, instant]) {
+      let id = try row.text(0)
+      known[id]?.before.append(try People(row))
+      // A report shows a finding that had closed earlier, and occurs again, as an open one.
+      if let closedAt = known[id]?.closedAt, closedAt < asOf, var state = known[id]?.before.last {
+        state.status = FindingStatus.open.rawValue
+        known[id]?.before.append(state)
+      }
+    }
+    let events = try connection.execute(
+      """
+      SELECT finding_id, event, detail, run_id IS NOT NULL FROM night_audit.finding_events
+      WHERE finding_id = ANY ($1) AND recorded_at >= $2
+        AND event IN ('status', 'owner', 'remark', 'due', 'opened', 'reopened', 'returned')
+      ORDER BY event_id
+      """, [.textArray(ids), instant])
+    for row in events {
+      let (id, detail, isOfRun) = (try row.text(0), try row.optionalText(2), try row.bool(3))
+      guard var states = known[id]?.before, var state = states.last else { continue }
+      switch try row.text(1) {
+      case "status": state.status = detail ?? FindingStatus.open.rawValue
+      case "owner":
+        // The first owner comes with the finding, so no report shows the finding without it.
+        if isOfRun { for index in states.indices where states[index].owner == nil { states[index].owner = detail } }
+        state.owner = detail
+      case "remark": state.remark = detail
+      case "due": state.due = detail
+      case "opened": state = People()
+      default: state.status = FindingStatus.open.rawValue
+      }
+      known[id]?.before = states + [state]
+    }
   }
 
   /// Columns as a run's report shows them, from events before it and its own. An opened finding starts over.
@@ -285,15 +424,14 @@ struct RowMerge {
 }
 
 extension ReadCell {
-  fileprivate var asDay: ReadCell {
-    guard case .number(let serial) = self, let day = CalendarDay.text(serial: serial) else { return self }
-    return .text(day)
-  }
-
-  func entry(_ column: String) throws(PeopleText.Refusal) -> String {
+  /// - Parameter isDay: a number is a date, as in a cell that a spreadsheet formats as one.
+  func entry(_ column: String, isDay: Bool = false) throws(PeopleText.Refusal) -> String {
     let problem: String
     switch self {
     case .text(let content): return content
+    case .number(let serial) where isDay:
+      if let day = CalendarDay.text(serial: serial) { return day }
+      problem = "is no date from 2000 to 2199; write a date such as 2026-12-01"
     case .number: problem = "is a number or a date; format the cell as text and write it again"
     case .boolean: problem = "is TRUE or FALSE; format the cell as text and write it again"
     case .error: problem = "is an error value; write text"

@@ -132,10 +132,9 @@ package enum SignOffImport {
       .joined(separator: " ")
   }
 
-  private static func text(_ cell: ReadCell, _ label: String) throws(PeopleText.Refusal) -> String? {
-    if case .number(let serial) = cell {
-      return label == SignOff.date ? CalendarDay.text(serial: serial) ?? serial : serial
-    }
+  static func text(_ cell: ReadCell, _ label: String) throws(PeopleText.Refusal) -> String? {
+    if label == SignOff.date { return try PeopleText.due(cell.entry("date", isDay: true)) }
+    if case .number(let number) = cell { return number }
     return try PeopleText.remark(cell.entry("entry"))
   }
 }

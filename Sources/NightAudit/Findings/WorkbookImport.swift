@@ -15,6 +15,13 @@ package enum WorkbookImport {
     package var reason: String
   }
 
+  /// A warning about an imported row.
+  package struct Note: Encodable, Hashable, Sendable {
+    package var sheet: String
+    package var row: Int
+    package var note: String
+  }
+
   package struct Outcome: Sendable {
     package struct Change: Encodable, Hashable, Sendable {
       package var sheet: String
@@ -31,6 +38,7 @@ package enum WorkbookImport {
     package var rows = 0
     package var changes: [Change] = []
     package var refusals: [Refusal] = []
+    package var notes: [Note] = []
     /// As-of of the report; nil if no run of this database wrote the workbook.
     package var writtenFor: Instant?
     package var signOff: [SignOffImport.Line] = []
@@ -46,10 +54,16 @@ package enum WorkbookImport {
     return try await editor.withDatabase(isDryRun ? .snapshot : .readWrite) { connection in
       let reader = try WorkbookReader(path: path)
       let origin = try WorkbookOrigin(of: reader, on: connection)
-      var merge = RowMerge(runs: origin.runs)
+      var merge = RowMerge(
+        runs: origin.runs, asOf: origin.asOf, owners: settings.owners,
+        today: Period.dayText(of: now, in: settings.timeZone))
       merge.outcome.writtenFor = origin.runs.last?.asOf
       let people = [FindingsSheet.status, FindingsSheet.owner, FindingsSheet.remark, FindingsSheet.due]
-      let wanted = people + [FindingsSheet.key, FindingsSheet.order]
+      let wanted =
+        people + [
+          FindingsSheet.key, FindingsSheet.order, FindingsSheet.kind, FindingsSheet.severity, FindingsSheet.amount,
+          FindingsSheet.atStake,
+        ]
       var found: Set<String> = []
       for sheet in [FindingsSheet.name] + reader.sheetNames.filter(FindingsSheet.isContinuation) {
         let columns = try reader.columns(of: sheet, among: wanted, key: FindingsSheet.key)

@@ -11,6 +11,8 @@ struct WorkbookOrigin: Equatable {
   struct Traits: Equatable {
     var digits: String?
     var day: String?
+    /// In whole seconds: the time of creation that the workbook carries. nil: a program has removed it.
+    var asOf: Instant?
   }
 
   struct Run: Hashable, Sendable {
@@ -37,12 +39,14 @@ struct WorkbookOrigin: Equatable {
   }
 
   let runs: [Run]
+  let asOf: Instant?
   /// True if the digest of `summary.json` identifies them; false if only as-of and day do.
   private let isExact: Bool
 
   init(_ traits: Traits, among runs: [Run]) {
     let same = runs.filter { run in traits.digits.map { run.summary?.hasPrefix($0) ?? false } ?? false }
     isExact = !same.isEmpty
+    asOf = traits.asOf
     self.runs =
       isExact
       ? same
@@ -50,14 +54,19 @@ struct WorkbookOrigin: Equatable {
   }
 
   init(of reader: borrowing WorkbookReader, on connection: borrowing BlockingConnection) throws {
+    let traits = try Traits(of: reader)
     var runs: [Run] = []
-    if let created = reader.created { runs = try Run.all(asOf: created, on: connection) }
-    self.init(try Traits(of: reader), among: runs)
+    if let asOf = traits.asOf { runs = try Run.all(asOf: asOf, on: connection) }
+    self.init(traits, among: runs)
   }
 
   /// The run to sign: of several with the same content, the one published last.
   func signed() throws(PeopleText.Refusal) -> Run {
-    if runs.isEmpty { throw PeopleText.Refusal(description: "no run of this database wrote this workbook") }
+    if runs.isEmpty {
+      throw PeopleText.Refusal(
+        description: "no run of this database wrote this workbook; make the report with night-audit run, and sign "
+          + "that one")
+    }
     let published = runs.filter(\.isPublished)
     guard let last = published.last else {
       throw PeopleText.Refusal(
@@ -85,13 +94,14 @@ extension WorkbookOrigin.Traits {
       }
     }
     (self.digits, self.day) = (digits, day)
+    asOf = reader.created.map { Instant(seconds: $0) }
   }
 }
 
 extension WorkbookOrigin.Run {
-  /// - Parameter created: as-of in seconds since 1970, which workbooks carry as their time of creation.
+  /// - Parameter asOf: as workbooks carry it, in whole seconds.
   fileprivate static func all(
-    asOf created: Int64, on connection: borrowing BlockingConnection
+    asOf: Instant, on connection: borrowing BlockingConnection
   ) throws(PostgresError) -> [WorkbookOrigin.Run] {
     try connection.execute(
       """
@@ -99,7 +109,7 @@ extension WorkbookOrigin.Run {
         incomplete_reasons, period_since::text, time_zone
       FROM night_audit.runs
       WHERE publication <> 'not_published' AND as_of >= $1 AND as_of < $1 + interval '1 second' ORDER BY started_at
-      """, [.timestamp(Instant(seconds: created).microseconds)]
+      """, [.timestamp(asOf.microseconds)]
     ).map { row throws(PostgresError) in
       let (asOf, until) = (Instant(microseconds: try row.timestamp(1)), try row.text(5))
       let zone = TimeZone(identifier: try row.text(10)) ?? .gmt

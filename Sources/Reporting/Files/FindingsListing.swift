@@ -37,6 +37,10 @@ package enum FindingsSheet {
 
   package static let key = "finding_id".displayText
   package static let order = "order_id".displayText
+  package static let kind = "kind".displayText
+  package static let severity = "severity".displayText
+  package static let amount = "amount".displayText
+  package static let atStake = "at_stake".displayText
   package static let status = "status".displayText
   package static let owner = "owner".displayText
   package static let remark = "remark".displayText

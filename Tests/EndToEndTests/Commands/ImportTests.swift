@@ -32,7 +32,7 @@ import Testing
 
     try await Program.runScript(
       "edit_findings", source, target, "1|Status|Acknowledged", "1|Owner| Zoë ", "1|Remark|=cmd() 😀", "1|Due|int:46357",
-      "2|Status|done", "2|Owner|bob", "3|Owner|int:42", "3|Remark|=1+1", "4|Finding ID|0000", "5|Finding ID|none:",
+      "2|Status|done", "2|Owner|bob", "3|Owner|int:42", "3|Remark|=1+1", "4|Finding ID|0000", "4|Remark|x", "5|Finding ID|none:",
       "5|Owner|x", "6|Kind|nonsense")
     let facts =
       "SELECT encode(sha256(convert_to(string_agg(f::text, '|' ORDER BY finding_id), 'UTF8')), 'hex') FROM (SELECT finding_id, kind, severity, "
@@ -84,13 +84,13 @@ import Testing
     #expect(
       try await shop.value("SELECT count(*) FROM night_audit.findings WHERE owner = 'ops'") == String(ids.count))
 
-    // Empty cells in a workbook of an unknown run clear no decision.
+    // The cells of a workbook of an unknown run that show an earlier state, and empty ones, take back no decision.
+    _ = try await shop.nightAudit("findings", "acknowledge", "--all", "--yes", "--by", "ops")
     try await python(
       "import sys, openpyxl; b = openpyxl.load_workbook(sys.argv[1]); "
         + "b.properties.created = __import__('datetime').datetime(2001, 1, 1); b.save(sys.argv[2])", source, target)
     let (strangers, other) = try await importing(shop, target)
     #expect(strangers == 0 && other["as_of"] == nil)
-    // The status cells equal the database, and empty cells are ignored.
     #expect((other["changes"] as? [Any])?.isEmpty == true, "\(other)")
   }
 
@@ -188,7 +188,7 @@ import Testing
       book.save(sys.argv[1])
       """, target)
     let (_, strange) = try await importing(shop, target)
-    #expect(reasons(strange).contains("Reviewed by: no run of this database wrote this workbook"), "\(strange)")
+    #expect(reasons(strange).contains { $0.hasPrefix("Reviewed by: no run of this database wrote") }, "\(strange)")
   }
 
   @Test func aSignOffNeedsTwoPeopleACompleteReportAndABalancedWorkbook() async throws {

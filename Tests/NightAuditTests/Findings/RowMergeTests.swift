@@ -47,15 +47,34 @@ import Testing
       newestEvent: try ReportMark(on: connection).newestEvent, began: 0, day: "", isPublished: true)
   }
 
-  /// The decisions of a row with these entries in these columns; nil if it is refused.
-  private static func merge(
-    _ entries: [String: String], of columns: Set<String>, _ runs: [WorkbookOrigin.Run],
-    on connection: borrowing BlockingConnection
-  ) throws -> [FindingDecision]? {
-    var merge = RowMerge(runs: runs)
-    let cells = entries.merging([FindingsSheet.key: finding]) { $1 }.mapValues { ReadCell.text($0) }
+  private static func now(on connection: borrowing BlockingConnection) throws -> Instant {
+    Instant(microseconds: try connection.execute("SELECT clock_timestamp()").single().timestamp(0))
+  }
+
+  private static let owners: FindingOwners = {
+    var owners = FindingOwners()
+    owners.bySeverity[.critical] = "ops"
+    return owners
+  }()
+
+  /// Reads one row with these entries in these columns.
+  private static func read(
+    _ entries: [String: String], of columns: Set<String>, _ runs: [WorkbookOrigin.Run], asOf: Instant? = nil,
+    today: String? = nil, on connection: borrowing BlockingConnection
+  ) throws -> RowMerge {
+    var merge = RowMerge(runs: runs, asOf: asOf, owners: owners, today: today)
+    let cells = entries.merging([FindingsSheet.key: finding]) { given, _ in given }.mapValues { ReadCell.text($0) }
     try merge.add(ReadRow(number: 2, cells: cells), of: columns, sheet: FindingsSheet.name, connection)
     try merge.mergeBatch(connection)
+    return merge
+  }
+
+  /// The decisions of a row with these entries in these columns; nil if it is refused.
+  private static func merge(
+    _ entries: [String: String], of columns: Set<String>, _ runs: [WorkbookOrigin.Run], asOf: Instant? = nil,
+    on connection: borrowing BlockingConnection
+  ) throws -> [FindingDecision]? {
+    let merge = try read(entries, of: columns, runs, asOf: asOf, on: connection)
     return merge.outcome.refusals.isEmpty ? merge.changes.map(\.decision) : nil
   }
 
@@ -107,6 +126,85 @@ import Testing
         let decisions = try Self.merge(entries, of: [FindingsSheet.owner], [report], on: connection)
         #expect(decisions == expected, "\(shown ?? "no order")")
       }
+    }
+  }
+
+  @Test func anUntouchedWorkbookOfNoRunChangesNothing() async throws {
+    try await withFinding { connection in
+      try Self.decide(.owner("bob"), on: connection)
+      let asOf = try Self.now(on: connection)
+      try Self.decide(.owner("carl"), on: connection)
+      try Self.decide(.status(.acknowledged), on: connection)
+      try Self.decide(.status(.closed), on: connection)
+      let columns: Set = [FindingsSheet.status, FindingsSheet.owner, FindingsSheet.remark]
+      func merge(
+        _ entries: [String: String], asOf: Instant?, _ connection: borrowing BlockingConnection
+      ) throws -> [FindingDecision]? {
+        try Self.merge(entries, of: columns, [], asOf: asOf, on: connection)
+      }
+      // The workbook was written before, between or after these decisions.
+      for (status, owner) in [("open", "bob"), ("open", "carl"), ("acknowledged", "carl"), ("closed", "carl")] {
+        let entries = [FindingsSheet.status: status, FindingsSheet.owner: owner]
+        #expect(try merge(entries, asOf: asOf, connection) == [], "\(status) \(owner)")
+        #expect(try merge(entries, asOf: nil, connection) == [], "\(status) \(owner)")
+      }
+      #expect(try merge([:], asOf: asOf, connection) == [])
+      #expect(try merge([FindingsSheet.remark: "seen"], asOf: asOf, connection) == [.remark("seen")])
+      #expect(try merge([FindingsSheet.owner: "eva"], asOf: asOf, connection) == nil, "changed here and since")
+      let later = try Self.now(on: connection)
+      #expect(try merge([FindingsSheet.owner: "bob"], asOf: later, connection) == [.owner("bob")])
+    }
+  }
+
+  /// Reports that no run recorded show findings that no night has met, with the owners of new findings.
+  @Test func unknownFindingsAreRefusedOnlyWithADecision() async throws {
+    try await withFinding { connection in
+      let shown = [
+        FindingsSheet.key: String(repeating: "b", count: 32), FindingsSheet.status: "open", FindingsSheet.owner: "ops",
+        FindingsSheet.kind: FindingKind.paidNotDelivered.title, FindingsSheet.severity: "critical",
+      ]
+      func isRefused(_ edits: [String: String], _ connection: borrowing BlockingConnection) throws -> Bool {
+        try Self.merge(shown.merging(edits) { $1 }, of: [], [], on: connection) == nil
+      }
+      #expect(try isRefused([:], connection) == false)
+      for edit in [
+        [FindingsSheet.status: "acknowledged"], [FindingsSheet.owner: "eva"], [FindingsSheet.remark: "seen"],
+        [FindingsSheet.due: "2026-12-01"],
+      ] { #expect(try isRefused(edit, connection) == true, "\(edit)") }
+    }
+  }
+
+  @Test func changedMoneyClosedFindingsAndPastDueDaysAreNoted() async throws {
+    try await withFinding { connection in
+      let report = try Self.report(on: connection)
+      func notes(
+        amount: String, due: String, _ connection: borrowing BlockingConnection
+      ) throws -> [String] {
+        try Self.read(
+          [FindingsSheet.amount: amount, FindingsSheet.due: due], of: [FindingsSheet.amount, FindingsSheet.due],
+          [report], today: "2026-11-20", on: connection
+        ).outcome.notes.map(\.note)
+      }
+      try connection.execute("UPDATE night_audit.findings SET currency = 'USD', amount = 77.00, at_stake = 77.00")
+      #expect(try notes(amount: "77", due: "2026-11-20", connection) == [])
+      try connection.execute("UPDATE night_audit.findings SET closed_at = now()")
+      let noted = try notes(amount: "0.99", due: "2020-01-01", connection)
+      try #require(noted.count == 3, "\(noted)")
+      #expect(noted[0].contains("has closed by itself"))
+      #expect(noted[1].contains("amount 0.99 in the workbook, 77.00 now"))
+      #expect(noted[2].contains("the due day 2020-01-01 is past"))
+    }
+  }
+
+  @Test func anEndedAcceptanceThatWasNotEditedIsKept() async throws {
+    try await withFinding { connection in
+      try Self.decide(.status(.accepted), on: connection)
+      let report = try Self.report(on: connection)
+      try Self.decide(.status(.open), on: connection)
+      let entries = [FindingsSheet.status: "accepted"]
+      #expect(try Self.merge(entries, of: [FindingsSheet.status], [report], on: connection) == [])
+      let later = try Self.report(on: connection)
+      #expect(try Self.merge(entries, of: [FindingsSheet.status], [later], on: connection) == nil, "without a limit")
     }
   }
 

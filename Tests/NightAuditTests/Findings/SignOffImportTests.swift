@@ -1,4 +1,7 @@
 import AuditStore
+import Reporting
+import Run
+import Spreadsheet
 import Testing
 
 @testable import NightAudit
@@ -25,6 +28,21 @@ import Testing
     #expect(refusal([.reviewedBy: "Eva"], beside: [before]) == nil)
     #expect(refusal([.preparedBy: "Eva", .reviewedBy: "Dana"], beside: [before]) == nil)
     #expect(refusal([.remark: "seen"], beside: [[.preparedBy: "Dana", .reviewedBy: "Dana"]]) == nil)
+  }
+
+  @Test func aDateIsADayOfTheCalendar() {
+    func read(_ cell: ReadCell) -> String {
+      do throws(PeopleText.Refusal) {
+        return try SignOffImport.text(cell, SignOff.date) ?? "nothing"
+      } catch {
+        return error.description
+      }
+    }
+    #expect(read(.number("46346")) == "2026-11-20" && read(.text(" 2026-11-20 ")) == "2026-11-20")
+    for (cell, problem) in [
+      (.text("31.02.2026"), "not written as year, month and day"), (.text("2026-02-31"), "not in the calendar"),
+      (.number("1"), "no date from 2000 to 2199"),
+    ] as [(ReadCell, String)] { #expect(read(cell).contains(problem), "\(cell)") }
   }
 
   @Test func onlyACompleteReportAndABalancedWorkbookAreSigned() {

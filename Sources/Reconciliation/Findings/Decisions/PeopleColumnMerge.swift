@@ -5,19 +5,12 @@ public enum PeopleColumnMerge<Value: Hashable & Sendable>: Hashable, Sendable {
   /// Both sides were changed. A person must decide.
   case conflict
 
-  /// Merges one column. `before` is the value when the workbook was written; nil: unknown.
-  /// Without it an empty cell is left alone, because the value may have been filled in elsewhere since.
-  public init(sheet: Value, now: Value, before: Value?, isEmpty: Bool) {
-    if sheet == now {
+  /// Merges one column. `before` is the value when the workbook was written.
+  public init(sheet: Value, now: Value, before: Value) {
+    if sheet == now || sheet == before {
       self = .keep
-    } else if let before {
-      if sheet == before {
-        self = .keep
-      } else {
-        self = now == before ? .take(sheet) : .conflict
-      }
     } else {
-      self = isEmpty ? .keep : .take(sheet)
+      self = now == before ? .take(sheet) : .conflict
     }
   }
 }
