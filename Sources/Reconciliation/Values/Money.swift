@@ -27,11 +27,8 @@ public struct Money: Hashable, Sendable {
 
   /// `part / whole` of the amount, rounded half away from zero. `whole` is above zero.
   public func share(_ part: Int64, of whole: Int64) -> Money {
-    let product = Int128(minorUnits) * Int128(part)
-    let divisor = Int128(whole)
-    let (quotient, remainder) = product.quotientAndRemainder(dividingBy: divisor)
-    let rounded = quotient + (remainder * 2 >= divisor ? 1 : (remainder * 2 <= -divisor ? -1 : 0))
-    return Money(minorUnits: Int64(clamping: rounded), currency: currency)
+    let units = (Int128(minorUnits) * Int128(part)).rounded(dividingBy: Int128(whole))
+    return Money(minorUnits: Int64(clamping: units), currency: currency)
   }
 
   static func sum(_ amounts: [Money]) -> Money? {
@@ -120,6 +117,17 @@ extension FixedWidthInteger {
     guard text.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }) else { return nil }
     self.init(text, radix: 10)
   }
+}
+
+extension Int128 {
+  /// The quotient, rounded half away from zero. `divisor` is above zero.
+  fileprivate func rounded(dividingBy divisor: Int128) -> Int128 {
+    let (quotient, remainder) = quotientAndRemainder(dividingBy: divisor)
+    return quotient + (remainder * 2 >= divisor ? 1 : (remainder * 2 <= -divisor ? -1 : 0))
+  }
+
+  /// The share of `whole` in thousandths, rounded half away from zero; 0 if `whole` is not above zero.
+  public func permille(of whole: Int128) -> Int128 { whole > 0 ? (self * 1_000).rounded(dividingBy: whole) : 0 }
 }
 
 extension Int64 {

@@ -15,7 +15,7 @@ package struct RefundRate: Hashable, Sendable {
   }
 
   /// Thousandths of the amounts ordered.
-  private var permille: Int128 { ordered > 0 ? refunded * 1_000 / ordered : 0 }
+  private var permille: Int128 { refunded.permille(of: ordered) }
 
   /// `12.5 %`.
   package var words: String { Money.decimalText(permille, digits: 1) + " %" }

@@ -124,7 +124,7 @@ extension UnusualShare {
   }
 
   private static func percent(_ count: Int, of all: Int) -> String {
-    Money.decimalText(Int128(count) * 1_000 / Int128(max(all, 1)), digits: 1) + " %"
+    Money.decimalText(Int128(count).permille(of: Int128(all)), digits: 1) + " %"
   }
 }
 

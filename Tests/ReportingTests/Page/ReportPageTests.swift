@@ -85,6 +85,24 @@ struct ReportPageTests {
     #expect(page.components(separatedBy: "role=\"region\" aria-label=\"Refund rates by ").count == 3)
   }
 
+  /// 36.00 of 252.00 are 14.29 percent, 38.00 are 15.08 percent, and 38.25 of 255.00 are 15 percent.
+  @Test(
+    arguments: [
+      (36_00, 252_00, "14.3 %"), (38_00, 252_00, "15.1 %"), (38_25, 255_00, "15.0 %"),
+    ] as [(Int64, Int64, String)])
+  func refundRatesAreRounded(refunded: Int64, ordered: Int64, rate: String) throws {
+    var report = Self.sample
+    for (id, amount, disposition) in [("r1", refunded, .refunded), ("r2", ordered - refunded, .settled)]
+      as [(Identifier, Int64, Disposition)]
+    {
+      var judgement = order(id, money(amount, "USD"), user: "u7")
+      (judgement.disposition, judgement.findings) = (disposition, [])
+      report.add(judgement)
+    }
+    let row = try #require(try report.file("report.html").components(separatedBy: "<th scope=\"row\">u7</th>").last)
+    #expect(row.prefix { $0 != "\n" }.hasSuffix("<td class=\"n\">\(rate)</td></tr>"))
+  }
+
   @Test func timesOnThePageAndInTheMailAreInTheReportsTimeZone() throws {
     var report = Self.sample
     report.changes = [.refunded]

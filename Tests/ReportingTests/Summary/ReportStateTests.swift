@@ -51,12 +51,12 @@ import Testing
   @Test func unusualSharesAreOnTheFirstSheetOnThePageAndInTheMail() throws {
     var report = SampleReport()
     report.summary.unusual = [.kind(.chargedTwice), .kind(.orphanPayment), .refunds].map {
-      UnusualShare(subject: $0, count: 14, orders: 100, countBefore: 9, ordersBefore: 1_000, nights: 28)
+      UnusualShare(subject: $0, count: 14, orders: 100, countBefore: 96, ordersBefore: 10_000, nights: 28)
     }
     let words = [
-      "Unusual: “Charged twice” is on 14 of 100 orders (14.0 %), in the 28 nights before on 0.9 %.",
-      "Unusual: “Payment without order” occurs 14 times against 100 orders (14.0 %), in the 28 nights before against 0.9 %.",
-      "Unusual: refunds occur 14 times against 100 orders (14.0 %), in the 28 nights before against 0.9 %.",
+      "Unusual: “Charged twice” is on 14 of 100 orders (14.0 %), in the 28 nights before on 1.0 %.",
+      "Unusual: “Payment without order” occurs 14 times against 100 orders (14.0 %), in the 28 nights before against 1.0 %.",
+      "Unusual: refunds occur 14 times against 100 orders (14.0 %), in the 28 nights before against 1.0 %.",
     ]
     #expect(report.document.unusual == words)
     report.options.formats = [.xlsx]
