@@ -69,9 +69,10 @@ extension Audit {
           + "there is no newer answer.")
     }
     let tonight = Night(date: plan.period.until, totals: collector.totals, atStake: findings.atStake)
+    let nights = plan.isOfNight ? history + [tonight] : history
     var summary = SummaryFacts(
       isComplete: reasons.isEmpty, incompleteReasons: reasons, period: plan.period,
-      timeZone: settings.timeZoneName, configuration: settings.digest, findings: findings, history: history + [tonight])
+      timeZone: settings.timeZoneName, configuration: settings.digest, findings: findings, history: nights)
     summary.missingDays = plan.period.missingDays(at: plan.asOf, in: settings.timeZone)
     summary.feedCoverage = coverage
     summary.notChecked = settings.notChecked(coverage, in: plan.selection)

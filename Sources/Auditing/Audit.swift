@@ -244,7 +244,8 @@ package struct Audit {
     }
     try changes.explainClosed(on: rows.own)
     let journal = try journal(collector, record, supplement, rows.own)
-    let history = try RunRecord.history(before: plan.asOf, day: plan.period.until, on: rows.own)
+    let history = try RunRecord.history(
+      upTo: plan.asOf, day: plan.period.until, isNight: plan.isOfNight, on: rows.own)
     let decisions = try DecisionCounts(since: base?.asOf, until: plan.asOf, on: rows.own)
     let nightsBefore = try RunRecord.precedent(before: plan.asOf, day: plan.period.until, on: rows.own)
     let unswept = try SweepCoverage(settings: settings, plan: plan).shortfalls(rows.own)

@@ -31,6 +31,8 @@ package struct AuditPlan: Sendable {
   }
 
   package var asOf: Instant { rules.asOf }
+  /// True for a report of one day without filters: only such a report describes a night, recorded or not.
+  package var isOfNight: Bool { period.since == period.until && !selection.isNarrowing }
   package var judgedFrom: Instant { min(rules.lookbackStart, period.start) }
 
   package func isOutstanding(_ lookup: ProofState, of order: Order) -> Bool {

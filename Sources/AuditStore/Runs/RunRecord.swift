@@ -175,21 +175,23 @@ package struct RunRecord: Sendable {
     return precedent
   }
 
-  /// The nights before this one, oldest first, for the history chart.
+  /// The nights up to a report of this as-of and last day, oldest first, for the history chart.
+  /// - Parameter isNight: the report is one of a night, which its caller adds in place of its earlier reports.
   package static func history(
-    before asOf: Instant, day: String, on connection: borrowing BlockingConnection
+    upTo asOf: Instant, day: String, isNight: Bool, on connection: borrowing BlockingConnection
   ) throws(PostgresError) -> [Night] {
     let rows = try connection.execute(
       """
       SELECT r.period_until::text, t.currency, t.disposition, t.amount FROM (
         -- A night that was made again counts with its newest report.
         SELECT DISTINCT ON (period_until) run_id, period_until FROM night_audit.runs
-        WHERE is_nightly AND complete IS NOT NULL AND as_of < $1 AND period_until < $2::text::date
+        WHERE is_nightly AND complete IS NOT NULL AND CASE WHEN $3 THEN as_of < $1 AND period_until < $2::text::date
+          ELSE as_of <= $1 AND period_until <= $2::text::date END
         ORDER BY period_until DESC, as_of DESC, started_at DESC LIMIT 29) r
-      -- A night without orders and without anything at stake has no totals, and is a night all the same.
+      -- A night without orders and without an amount at risk has no totals, and is a night all the same.
       LEFT JOIN night_audit.run_totals t USING (run_id)
       ORDER BY r.period_until
-      """, [.timestamp(asOf.microseconds), .text(day)])
+      """, [.timestamp(asOf.microseconds), .text(day), .bool(isNight)])
     var nights: [Night] = []
     for row in rows {
       let date = try row.text(0)

@@ -186,9 +186,20 @@ import Testing
           VALUES ($1::uuid, 'USD', 'at_stake', 0, $2::text::numeric)
           """, [.text(report), .text(amount)])
       }
-      let nights = try RunRecord.history(before: Self.asOf, day: "2026-11-19", on: connection)
-      #expect(nights.map(\.date) == ["2026-11-17", "2026-11-18"])
-      #expect(nights.map { $0.atStake.sorted.map(\.minorUnits) } == [[], [700]])
+      func nights(
+        _ asOf: Instant, _ day: String, isNight: Bool, _ connection: borrowing BlockingConnection
+      ) throws -> [Night] {
+        try RunRecord.history(upTo: asOf, day: day, isNight: isNight, on: connection)
+      }
+      let shown = try nights(Self.asOf, "2026-11-19", isNight: true, connection)
+      #expect(shown.map(\.date) == ["2026-11-17", "2026-11-18"])
+      #expect(shown.map { $0.atStake.sorted.map(\.minorUnits) } == [[], [700]])
+      // A night made again takes its own place; a report of many days shows the nights of its as-of, too.
+      let last = Self.asOf - .hours(24)
+      #expect(try nights(last, "2026-11-18", isNight: true, connection).map(\.date) == ["2026-11-17"])
+      for day in ["2026-11-18", "2026-11-30"] {
+        #expect(try nights(last, day, isNight: false, connection).map(\.date) == ["2026-11-17", "2026-11-18"])
+      }
     }
   }
 
