@@ -188,7 +188,7 @@ package struct FindingsEditor: Sendable {
     if day < newestDay { throw FindingsError.pastAcceptance(day, newest: newestDay) }
   }
 
-  /// Throws `FindingsError` for an amount that cannot limit the acceptance: the finding has no money at stake, or its
+  /// Throws `FindingsError` for an amount that cannot limit the acceptance: the finding has no money at risk, or its
   /// currency has fewer decimals.
   private static func requireComparable(
     _ decision: FindingDecision, of ids: [String], _ connection: borrowing BlockingConnection
@@ -255,7 +255,7 @@ package enum FindingsError: RunEndingError, Equatable, CustomStringConvertible {
   case noChange(String?)
   /// The last day of an acceptance is before that of the newest audit.
   case pastAcceptance(String, newest: String)
-  /// An acceptance up to an amount of a finding without money at stake, which would never end.
+  /// An acceptance up to an amount of a finding without money at risk, which would never end.
   case nothingAtStake(String, amount: String)
   case tooManyDecimals(String, amount: String, Currency)
 
@@ -269,12 +269,13 @@ package enum FindingsError: RunEndingError, Equatable, CustomStringConvertible {
   package var description: String {
     switch self {
     case .unknown(let ids):
-      "no finding has the ID \(ids.joined(separator: ", ")); nothing was changed. "
+      "no finding has the ID \(ids.joined(separator: ", ")), so the command did nothing. "
         + (ids.contains { $0.utf8.count < FindingsEditor.fewestDigits }
           ? "At least \(FindingsEditor.fewestDigits) digits name one. " : "")
         + "night-audit findings list --state any lists them all"
     case .ambiguous(let ids):
-      "several findings have IDs that begin with \(ids.joined(separator: ", ")); nothing was changed. Give more digits"
+      "several findings have IDs that begin with \(ids.joined(separator: ", ")), so the command did nothing. "
+        + "Give more digits"
     case .noChange(let id):
       (id.map { "there is no change \($0) that could be taken back" }
         ?? "there is no change left to take back") + "; nothing was changed"
@@ -282,7 +283,7 @@ package enum FindingsError: RunEndingError, Equatable, CustomStringConvertible {
       "--until \(day) is before \(newest), the day of the newest audit; nothing was changed. "
         + "Give \(newest) or a later day"
     case .nothingAtStake(let id, let amount):
-      "finding \(id) has no money at stake, so --amount \(amount) would never end its acceptance; nothing was changed. "
+      "finding \(id) has no money at risk, so --amount \(amount) would never end its acceptance; nothing was changed. "
         + "Give --until instead, or leave this finding out"
     case .tooManyDecimals(let id, let amount, let currency):
       "--amount \(amount) has more decimals than \(currency) has, the currency of finding \(id); nothing was changed. "

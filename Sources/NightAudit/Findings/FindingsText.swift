@@ -109,7 +109,7 @@ package struct FindingsTable: FindingsOutput, ~Copyable {
   package static let requestsHistory = false
 
   private var columns = TextColumns([
-    .left("finding"), .left("severity"), .left("kind"), .left("order"), .right("at stake"), .right("days since"),
+    .left("finding"), .left("severity"), .left("kind"), .left("order"), .right("amount at risk"), .right("days since"),
     .right("age"), .left("status"), .left("owner"), .left("reason"),
   ])
   private let rows = SpillSorter(directory: NSTemporaryDirectory())
@@ -130,7 +130,8 @@ package struct FindingsTable: FindingsOutput, ~Copyable {
       String(reported.findingId.prefix(12)), finding.severity.rawValue, finding.kind.title,
       (finding.orderId ?? finding.subject.id).text, reported.stakeText,
       finding.occurredAt.map { String($0.days(until: asOf)) } ?? "", String(reported.firstSeen.days(until: asOf)),
-      stored.closedAt == nil ? reported.status : "gone", reported.owner ?? "",
+      // A person can close a finding, too; its status is then `closed` as long as it applies.
+      stored.closedAt == nil ? reported.status : "closed by itself", reported.owner ?? "",
       ([finding.reason.text] + (reported.remark.map { ["— \($0)"] } ?? [])).joined(separator: " "),
     ])
     record.clear()
@@ -147,7 +148,7 @@ package struct FindingsTable: FindingsOutput, ~Copyable {
       print(columns.line(cells, width: width) + "\n")
     }
     let count = rows.count == 1 ? "1 finding" : "\(rows.count) findings"
-    print("\(count). At stake in the open ones: \(stake.words).\n")
+    print("\(count). Amount at risk in the open ones: \(stake.words).\n")
   }
 }
 

@@ -64,6 +64,7 @@ import Testing
     #expect(kept["status"] == "closed" && kept["owner"] == "Zoë")
     #expect(try row(shop, "2026-11-18", mended) == nil)
     #expect(try await list(shop, mended).first?["closed_at"] as? String == Self.nights[1])
+    try await shop.nightAudit("findings", "list", mended, exits: [0], says: " closed by itself ")
 
     // The goods are taken back again, and the finding reopens with its history.
     try await shop.execute("UPDATE sales.deliveries SET revoked_at = '2026-11-19T12:00:00Z' WHERE delivery_id = 'late'")
