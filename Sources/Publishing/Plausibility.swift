@@ -218,7 +218,7 @@ package enum HoldCause: Hashable, Sendable, CustomStringConvertible {
         + "of receipts is still the order that each receipt was sent for; if the view was corrected, release the night "
         + "with --accept." + Self.words(sample.examples)
     case .atStake(let currency, let kind, let new, let ordered, let examples):
-      "\(currency.text(new)) \(currency) would newly be at stake, most of it with the finding “\(kind.title)”, and all "
+      "\(currency.text(new)) \(currency) would newly be at risk, most of it with the finding “\(kind.title)”, and all "
         + "orders of the lookback add up to \(currency.text(ordered)) \(currency): check \(kind.definition.likelyCause)."
         + Self.words(examples)
     case .paidLate(let times):
@@ -299,7 +299,7 @@ package struct Plausibility: Hashable, Sendable {
     return causes + amountCauses(night, except: heldKinds)
   }
 
-  /// The currencies in which more is newly at stake than was ordered.
+  /// The currencies in which more is newly at risk than was ordered.
   ///
   /// Kinds that hold the night by their number are left out, because their cause is named already. So is a currency of
   /// fewer than 20 orders and 20 such findings: one wrong row would exceed its few orders.

@@ -36,7 +36,7 @@ with sync_playwright() as playwright:
     page = browser.new_page()
     page.goto(address)
     page.evaluate("""document.querySelectorAll('#table tbody tr').forEach(row => {
-        for (const [label, text] of [["Order", "7f3d9c1e-5b2a-4c8d-9e6f-0a1b2c3d4e5f"], ["At stake", "1,234,567.00 CNY"],
+        for (const [label, text] of [["Order", "7f3d9c1e-5b2a-4c8d-9e6f-0a1b2c3d4e5f"], ["Amount at risk", "1,234,567.00 CNY"],
             ["Status", "acknowledged"], ["Owner", "payments-operations@example.com"], ["Due", "2026-11-30"]])
           row.querySelector(`[data-label="${label}"]`).textContent = text })""")
     page.evaluate("document.querySelectorAll('details').forEach(details => details.open = true)")

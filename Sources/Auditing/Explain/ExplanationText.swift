@@ -162,7 +162,7 @@ package struct ExplanationText {
     for finding in explanation.findings {
       let subject = finding.subject == explanation.order.orderId ? "" : " on \(finding.subject)"
       if finding.stands {
-        let stake = finding.atStake.map { ", \(Money.grouped($0)) \(finding.currency ?? "") at stake" } ?? ""
+        let stake = finding.atStake.map { ", \(Money.grouped($0)) \(finding.currency ?? "") at risk" } ?? ""
         lines.append("  \(finding.kind.title)\(subject) (\(finding.severity.rawValue)\(stake))")
         lines.append("    \(finding.reason)")
         lines.append("    What to do: \(finding.suggestedAction)")

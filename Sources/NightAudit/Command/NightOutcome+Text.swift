@@ -41,7 +41,7 @@ extension NightOutcome {
       lines.append(row(kind.title, count, findings.severityText(of: kind)))
     }
     if findings.closing > 0 {
-      lines.append("At stake: \(findings.open.words)")
+      lines.append("Amount at risk: \(findings.open.words)")
       for bucket in findings.ageing.buckets where findings.ageing[bucket].findings > 0 {
         let total = findings.ageing[bucket]
         lines.append(row(bucket.title, total.findings, total.words))

@@ -152,11 +152,11 @@ struct NightMonitor: Sendable {
           }
         }),
       Metric(
-        "night_audit_at_stake", help: "Money at stake in open findings, in major units.", by: "currency",
+        "night_audit_at_stake", help: "Amount at risk in open findings, in major units.", by: "currency",
         findings.atStake.sorted.map { ($0.currency.code, Money.decimalText($0.minorUnits, digits: $0.currency.digits)) }
       ),
       Metric(
-        "night_audit_at_stake_unknown", help: "Open findings that put an unknown amount at stake.",
+        "night_audit_at_stake_unknown", help: "Open findings with an unknown amount at risk.",
         value: String(findings.open.unknown)),
     ]
   }

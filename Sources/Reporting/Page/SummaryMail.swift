@@ -71,7 +71,7 @@ package struct SummaryMail {
         rows: [
           ("Opening", grouped(findings.opening)), ("New", grouped(findings.new)), ("Closed", grouped(findings.closed)),
           ("Closing", "\(grouped(findings.closing)), of these \(grouped(critical)) critical"),
-          ("At stake", stake(findings.atStake, unknown: findings.atStakeUnknown)),
+          ("Amount at risk", stake(findings.atStake, unknown: findings.atStakeUnknown)),
         ] + kinds),
       Section(
         title: "Ageing by transaction date",

@@ -56,7 +56,7 @@ struct AboutPage {
       "Protection",
       "The sheets are protected without a password, against accidental changes. "
         + "Sorting and filtering are possible. Excel sorts only unlocked cells, so the cells of data sheets are unlocked. "
-        + "Columns that are not for your entries refuse them. If an ordered amount or an amount at stake is changed all "
+        + "Columns that are not for your entries refuse them. If an ordered amount or an amount at risk is changed all "
         + "the same, a control on the sheet Summary turns red.")
     row += 1
   }

@@ -55,7 +55,7 @@ extension TableFormulas {
 }
 
 struct MoneyTable {
-  static let atStakeTitle = "At stake in open findings"
+  static let atStakeTitle = "Amount at risk in open findings"
 
   var header: Int
   var orders: Int
@@ -85,7 +85,7 @@ struct LiveControls {
     for (currency, closing) in cells.closing.sorted(by: { $0.key < $1.key }) {
       let code = Criterion.cell(CellReference(row: closing.row, column: 0))
       add(
-        "At stake \(currency): findings = roll-forward",
+        "Amount at risk \(currency): findings = roll-forward",
         LiveFigure(
           sheets.sum(.findings, "at_stake", where: [("currency", code)]),
           facts.findings.atStake.minorUnits[currency] ?? 0, currency),

@@ -29,7 +29,7 @@ package struct CustomerLiability: Sendable {
 
   var note: String {
     [
-      "Owed to customers: the amount at stake in open findings of these kinds.",
+      "Owed to customers: the amount at risk in open findings of these kinds.",
       sentence(uncounted, one: "1 finding without an amount of its own is excluded.") {
         "\($0) findings without an amount of their own are excluded."
       },

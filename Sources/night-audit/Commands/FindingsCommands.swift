@@ -263,10 +263,10 @@ struct CloseFindings: DecisionCommand {
 
 struct AcceptFindings: DecisionCommand {
   static let configuration = CommandConfiguration(
-    commandName: "accept", abstract: "Accept findings until a day, or up to an amount at stake.",
+    commandName: "accept", abstract: "Accept findings until a day, or up to an amount at risk.",
     discussion: """
       An accepted finding stays in the reports with the status accepted. The first night after the day, or with more money \
-      at stake than the amount, gives it the status open again. An unknown amount at stake is more than any amount.
+      at risk than the amount, gives it the status open again. An unknown amount at risk is more than any amount.
 
       Examples:
         night-audit findings accept 4f2a91c3 --until 2026-12-31
@@ -280,7 +280,7 @@ struct AcceptFindings: DecisionCommand {
 
   @Option(
     parsing: .unconditional,
-    help: ArgumentHelp("The largest amount at stake, in the finding's currency.", valueName: "amount"),
+    help: ArgumentHelp("The largest amount at risk, in the finding's currency.", valueName: "amount"),
     transform: OptionValue.amount)
   var amount: String?
 

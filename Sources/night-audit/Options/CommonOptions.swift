@@ -248,7 +248,7 @@ struct ThresholdOptions: ParsableArguments {
 
   @Option(
     help: ArgumentHelp(
-      "End with status 2 when more critical findings than this are open, or put more money at stake: 25, or 500USD. May be repeated.",
+      "End with status 2 when more critical findings than this are open, or put more money at risk: 25, or 500USD. May be repeated.",
       valueName: "count-or-amount"))
   var failAbove: [String] = []
 

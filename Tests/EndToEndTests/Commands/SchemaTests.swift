@@ -135,7 +135,7 @@ private struct DocumentSchema {
       "explain/payment": ["enum": ["paid", "reversed", "unpaid", "unconfirmed"]],
       "findings-list/findings/status": values(FindingStatus.self),
       "run/changes/since": instant,
-      // A disposition, or the money at stake.
+      // A disposition, or the amount at risk.
       "runs-diff/totals/disposition": [:],
       "runs-diff/totals/from": decimal,
       "runs-diff/totals/to": decimal,
@@ -163,7 +163,7 @@ private struct DocumentSchema {
       "run/dispositions/amount": described("Amounts in major units with the currency's digits, by currency code."),
       "run/feed_coverage": described("By app, the share of known sales that notifications reported, from 0 to 1."),
       "run/findings/at_stake": described("Amounts in major units with the currency's digits, by currency code."),
-      "run/findings/at_stake_by_kind": described("The amounts at stake by kind and currency."),
+      "run/findings/at_stake_by_kind": described("The amounts at risk by kind and currency."),
       "run/findings/severities": described("Open findings by kind and severity."),
       "run/first": described("The five most urgent findings, one line each."),
       "run/not_checked": described("By app, the kinds of findings that its channel or its notifications cannot show."),

@@ -86,7 +86,7 @@ for row in line_after(line + 1):
         compare(sheet.cell(row, 2), sum(n for d, n in counts.items() if d not in OUT), name)
         for c, disposition in heads.items():
             compare(sheet.cell(row, c), counts[disposition], f"{name} {disposition}")
-    elif name.startswith("At stake in open findings, "):
+    elif name.startswith("Amount at risk in open findings, "):
         code = name.split(", ")[1]
         compare(sheet.cell(row, 2), sum(number(f["at_stake"]) for f in findings if f["currency"] == code), name)
     else:

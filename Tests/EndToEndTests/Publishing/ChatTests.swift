@@ -44,7 +44,7 @@ import Testing
     #expect(told.count == 1, "\(told)")
     let text = try #require(told.first?["text"] as? String)
     #expect(text.hasPrefix("*Night audit 2026-11-21: complete, 1 open finding*\n"), "\(text)")
-    #expect(text.contains("• 1 new, 0 closed; critical: 1 new, 0 closed\n• At stake: 7.77 USD\n"), "\(text)")
+    #expect(text.contains("• 1 new, 0 closed; critical: 1 new, 0 closed\n• Amount at risk: 7.77 USD\n"), "\(text)")
     #expect(text.contains("Delivered, not paid, order &lt;!channel&gt;\u{200B}*1\u{200B}*, 7.77 USD"), "\(text)")
     #expect(
       text.hasSuffix("\n<https://reports.example.com/all/2026-11-21/report.html|Open the report>"), "\(text)")

@@ -75,7 +75,7 @@ import Testing
       #expect(!page.contains("sum over dispositions") && page.contains(" control totals of the program agree."))
       #expect(try contents("summary.json", in: directory).contains("sum over dispositions"))
       let money = rows("h-money", of: page)
-      #expect(money.contains(["At stake in open findings", "", "300", "–"]))
+      #expect(money.contains(["Amount at risk in open findings", "", "300", "–"]))
       #expect(rows("h-kinds", of: page).first?.last == "Severity")
     }
   }

@@ -103,7 +103,7 @@ struct WorkbookTests {
       ])
     let dollars = try #require(sheet.rows[place...].first { $0["A"]?.text == "USD" })
     #expect(["D", "E", "F", "G"].map { dollars[$0]?.number } == [1_234.56, 1_233.56, 8.01, 8.01])
-    let stake = try #require(sheet.row(named: "At stake in open findings, USD"))
+    let stake = try #require(sheet.row(named: "Amount at risk in open findings, USD"))
     #expect(stake["B"]?.number == 8.01 && stake["B"]?.formula?.hasPrefix("=SUMIFS('Findings'!") == true)
   }
 
@@ -111,7 +111,7 @@ struct WorkbookTests {
     var report = Self.sample
     report.report(ReportedFinding(Finding(.wrongUser, .order("o9"), money(500, "CHF"))))
     let sheet = try report.book().sheet("Summary")
-    let stake = try #require(sheet.row(named: "At stake in open findings, CHF"))
+    let stake = try #require(sheet.row(named: "Amount at risk in open findings, CHF"))
     #expect(stake["B"]?.number == 5 && stake["B"]?.formula?.hasPrefix("=SUMIFS('Findings'!") == true)
   }
 

@@ -93,7 +93,7 @@ extension SummaryPage {
     }
   }
 
-  /// The amounts at stake from the fifth column on, by the currencies in the header.
+  /// The amounts at risk from the fifth column on, by the currencies in the header.
   private func amounts(
     _ block: ArraySlice<Currency>, top: Int, _ sheets: TableFormulas,
     _ amount: (Criterion, Currency) -> (conditions: [(String, Criterion)], units: Int128)

@@ -7,7 +7,7 @@ extension SummaryPage {
     try heading("What to do first")
     // IDs of orders need two columns.
     let (order, action) = (2...3, 8...SummaryPage.lastColumn)
-    try header(["Kind", "Severity", "Order", "", "Currency", "At stake", "Owner", "Due"], texts: 5)
+    try header(["Kind", "Severity", "Order", "", "Currency", "Amount at risk", "Owner", "Due"], texts: 5)
     for (column, title) in [(6, "Owner"), (7, "Due")] {
       try sheet.writeText(title, row: row - 1, column: column, format: formats[.tableHeader])
     }

@@ -166,7 +166,7 @@ extension ChangeRow: TableRow {
     Column("order_id", .id, 21, "The shop's id of the order.") { Cell($0.orderId) },
     Column("user_id", .user, 21, "The shop's id of the user.") { Cell($0.userId) },
     Column("currency", .currency, 10, "ISO 4217 code.") { Cell($0.currency?.code) },
-    Column("at_stake", .amount, 14, "Money at stake, or formerly at stake in a closed finding.") { Cell($0.atStake) },
+    Column("at_stake", .amount, 14, "Amount at risk, or the former one of a closed finding.") { Cell($0.atStake) },
     Column("before", .spelt(), 22, "The status, outcome or amount then.") { Cell($0.before) },
     Column("after", .spelt(), 22, "The status, outcome or amount now.") { Cell($0.after) },
     Column("because", .prose, 64, "The reason. Always present for closed and adjusted.") { Cell($0.because) },

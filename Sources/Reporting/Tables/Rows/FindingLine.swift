@@ -76,7 +76,7 @@ struct FindingLine: TableRow {
     Column(
       "at_stake", .amount, 14,
       """
-      Money at stake. One finding of an order carries it, and each second charge its own, so that it can be added up. Empty: \
+      Amount at risk. One finding of an order carries it, and each second charge its own, so that it can be added up. Empty: \
       none, or another finding carries it. Empty and of unknown amount, as at_stake_unknown counts: orphan_payment, charged_twice, \
       unreported_by_shop; orphan_delivery with delivered_at; partial_refund where no other finding of the order has the money.
       """
