@@ -428,7 +428,9 @@ CREATE TABLE night_audit.order_nights (
   order_id text COLLATE "C" NOT NULL, as_of timestamptz NOT NULL,
   run_id uuid NOT NULL REFERENCES night_audit.runs ON DELETE CASCADE,
   user_id text COLLATE "C", product_id text COLLATE "C", currency text, amount numeric, created_at timestamptz NOT NULL,
-  disposition text NOT NULL, environment text,
+  -- Null: the shop no longer has the order; the row then has no amount.
+  disposition text,
+  environment text,
   -- Whether the buyer in the sandbox is on audit.testUsers; null outside of the sandbox.
   is_allowed boolean,
   app text, country text, business_day date,
@@ -1183,9 +1185,10 @@ COMMENT ON VIEW night_audit.bi_finding_events IS
   'Events of findings. Nights: opened, reopened, closed, changed; kept_open: a repeated night no longer closes it; returned: an acceptance ended; forgotten: its run was forgotten. All other events are entries of people.';
 
 CREATE VIEW night_audit.bi_orders AS
-  SELECT DISTINCT ON (order_id) order_id, user_id, product_id, currency, amount, created_at, disposition,
-    as_of AS decided_as_of, run_id, app, country, business_day
-  FROM night_audit.order_nights ORDER BY order_id, as_of DESC;
+  SELECT order_id, user_id, product_id, currency, amount, created_at, disposition, as_of AS decided_as_of, run_id, app,
+    country, business_day
+  FROM (SELECT DISTINCT ON (order_id) * FROM night_audit.order_nights ORDER BY order_id, as_of DESC) newest
+  WHERE disposition IS NOT NULL;
 COMMENT ON VIEW night_audit.bi_orders IS 'The outcome of each order of the lookback, by the newest complete night.';
 
 CREATE VIEW night_audit.bi_refunds AS
@@ -1196,16 +1199,11 @@ CREATE VIEW night_audit.bi_refunds AS
   WHERE refunded_at IS NOT NULL;
 COMMENT ON VIEW night_audit.bi_refunds IS 'One row for each refund, with the amounts of the newest complete night.';
 
--- Nights may differ about a user, because an order is gone; the newest row counts.
 CREATE VIEW night_audit.bi_sandbox AS
-  SELECT user_id, product_id, currency, count(*) AS orders, sum(amount) AS amount, bool_and(allowed) AS allowed, app,
+  SELECT user_id, product_id, currency, count(*) AS orders, sum(amount) AS amount, bool_and(is_allowed) AS allowed, app,
     country, business_day
-  FROM (
-    SELECT newest.*, first_value(is_allowed) OVER (
-      PARTITION BY user_id, product_id, currency ORDER BY as_of DESC, order_id) AS allowed
-    FROM (
-      SELECT DISTINCT ON (order_id) * FROM night_audit.order_nights ORDER BY order_id, as_of DESC) newest
-    WHERE environment = 'Sandbox' AND amount IS NOT NULL) sandbox
+  FROM (SELECT DISTINCT ON (order_id) * FROM night_audit.order_nights ORDER BY order_id, as_of DESC) newest
+  WHERE environment = 'Sandbox' AND amount IS NOT NULL
   GROUP BY user_id, product_id, currency, app, country, business_day;
 COMMENT ON VIEW night_audit.bi_sandbox IS
   'Sandbox orders of the lookback by user, product, currency and day, by the newest complete night.';

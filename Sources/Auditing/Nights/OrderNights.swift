@@ -31,14 +31,14 @@ final class OrderNights {
     var dispositionReason: DispositionReason
   }
 
-  /// A row of the table `order_nights`.
+  /// A row of the table `order_nights`. Without a disposition, the shop no longer has the order.
   private struct Kept: Equatable {
     var orderId: Identifier
     var userId: Identifier?
     var productId: Identifier?
     var amount: Money?
     var createdAt: Instant
-    var disposition: String
+    var disposition: String?
     var environment: String?
     var isAllowed: Bool?
     var app: String?
@@ -66,8 +66,34 @@ final class OrderNights {
     init(_ row: borrowing CopyReader) throws(PostgresError) {
       (orderId, userId, productId) = (try row.id(0), try row.optionalId(1), try row.optionalId(2))
       (amount, createdAt) = (try row.optionalMoney(3), Instant(microseconds: try row.timestamp(5)))
-      (disposition, environment, isAllowed) = (try row.text(6), try row.optionalText(7), try row.optionalBool(8))
-      (app, country, businessDay) = (try row.optionalText(9), try row.optionalText(10), try row.optionalText(11))
+      (disposition, environment) = (try row.optionalText(6), try row.optionalText(7))
+      (isAllowed, app) = (try row.optionalBool(8), try row.optionalText(9))
+      (country, businessDay) = (try row.optionalText(10), try row.optionalText(11))
+    }
+
+    /// The first byte of a record of a missing order; that of `DecidedOrder` is 0 or 1.
+    static let missingMark: UInt8 = 2
+
+    /// Writes the row that follows this one when the shop no longer has the order.
+    func writeMissing(to record: inout RecordBytes) {
+      record.put(Kept.missingMark)
+      record.put(userId)
+      record.put(productId)
+      record.put(Optional(createdAt))
+      record.put(app)
+      record.put(country)
+      record.put(businessDay)
+    }
+
+    init(missing orderId: Identifier, from record: inout RecordReader) throws(RecordReader.Mismatch) {
+      self.orderId = orderId
+      guard try record.byte() == Kept.missingMark else { throw RecordReader.Mismatch() }
+      (userId, productId) = (try record.optionalId(), try record.optionalId())
+      guard let date = try record.optionalInstant() else { throw RecordReader.Mismatch() }
+      createdAt = date
+      (app, country, businessDay) = (
+        try record.optionalText(), try record.optionalText(), try record.optionalText()
+      )
     }
 
     /// Without an amount the time does not count: an invalid row may have no date, and then gets each night's own.
@@ -149,6 +175,36 @@ final class OrderNights {
     }
   }
 
+  /// An order as earlier nights stored it.
+  private struct Earlier {
+    /// Of the base night; nil if it had no such order.
+    var disposition: String?
+    var amount: Money?
+    /// nil: that of `last`.
+    var createdAt: Instant?
+    /// The first night since the base night that stored the order; nil if the base night's row is the last one.
+    var storedSince: Instant?
+    var last: Kept
+  }
+
+  /// The days that nights have reported, each with the as-of of its newest report. Days before the stored orders are
+  /// left out, because a longer lookback adds their orders.
+  private static func reportedDays(
+    before asOf: Instant, on connection: borrowing BlockingConnection
+  ) throws(PostgresError) -> [String: Instant] {
+    let rows = try connection.execute(
+      """
+      SELECT period_until::text, max(as_of) FROM night_audit.runs r
+      WHERE is_nightly AND complete IS NOT NULL AND as_of < $1 AND NOT \(PublishedReport.isGone("r", from: "directory"))
+        AND period_until >= (
+          (SELECT min(o.created_at) FROM night_audit.order_nights o WHERE o.as_of < $1) AT TIME ZONE time_zone)::date
+      GROUP BY period_until
+      """, [.timestamp(asOf.microseconds)])
+    var days: [String: Instant] = [:]
+    for row in rows { days[try row.text(0)] = try row.instant(1) }
+    return days
+  }
+
   /// Compares with the last complete night, both sorted by order ID. `adjusted` receives changed orders from before
   /// `period`, and `figures` counts what changed.
   func compare(
@@ -165,12 +221,13 @@ final class OrderNights {
       while let found = try tonight.next() { few.insert(Identifier(utf8: found.key)) }
     }
     try tonight.restart()
+    let reportedDays = try base == nil ? [:] : Self.reportedDays(before: asOf, on: connection)
     // Rows to store are compared with the last stored rows, rows to report with the base night, which may be an earlier
     // one.
     let instant = base?.asOf.sqlText ?? "'-infinity'::timestamptz"
-    func ofBase(_ column: String) -> String {
+    func ofBase(_ column: String, orLast last: String? = nil) -> String {
       """
-      CASE WHEN o.as_of <= \(instant) THEN o.\(column) ELSE (
+      CASE WHEN o.as_of <= \(instant) THEN \(last ?? "o.\(column)") ELSE (
         SELECT b.\(column) FROM night_audit.order_nights b
         WHERE b.order_id = o.order_id AND b.as_of <= \(instant) ORDER BY b.as_of DESC LIMIT 1) END
       """
@@ -179,16 +236,30 @@ final class OrderNights {
       connection.copyOut(
         """
         SELECT DISTINCT ON (o.order_id) \(Kept.columns.map { "o.\($0.selection)" }.joined(separator: ", ")),
-          \(ofBase("disposition")), \(ofBase("currency")), \(ofBase("amount"))
+          \(ofBase("disposition")), \(ofBase("currency")), \(ofBase("amount")),
+          \(ofBase("created_at", orLast: "NULL")),
+          CASE WHEN o.as_of > \(instant) THEN (SELECT min(s.as_of) FROM night_audit.order_nights s
+            WHERE s.order_id = o.order_id AND s.as_of > \(instant)) END
         FROM night_audit.order_nights o
         WHERE o.as_of < \(asOf.sqlText) \(isOfFew ? "AND o.order_id IN (SELECT id FROM ids)" : "")
         ORDER BY o.order_id, o.as_of DESC
         """, ids: few)
-    ) { (base: try $0.optionalText(12), amount: try $0.optionalMoney(13), last: try Kept($0)) }
-    func report(missing row: (base: String?, amount: Money?, last: Kept)) throws {
-      guard row.base != nil, row.last.amount != nil, row.last.createdAt >= lookbackStart else { return }
+    ) {
+      Earlier(
+        disposition: try $0.optionalText(12), amount: try $0.optionalMoney(13), createdAt: try $0.optionalInstant(15),
+        storedSince: try $0.optionalInstant(16), last: try Kept($0))
+    }
+    func report(missing row: Earlier) throws {
+      guard row.last.createdAt >= lookbackStart else { return }
+      if row.last.disposition != nil, !selection.isNarrowing {
+        record.clear()
+        row.last.writeMissing(to: &record)
+        try differing.add(row.last.orderId, record)
+      }
+      // A night since the base night may have stored already that the order is missing.
+      guard let amount = row.amount else { return }
       figures.add(missing: row.last.orderId)
-      guard let amount = row.amount, row.last.createdAt < period, !selection.isNarrowing else { return }
+      guard row.last.createdAt < period, !selection.isNarrowing else { return }
       try adjusted(
         ChangeRow(
           adjusted: row.last.orderId, userId: row.last.userId, before: amount, after: nil,
@@ -209,8 +280,30 @@ final class OrderNights {
       try each(orderId, now)
       let row = Kept(orderId, now, testUsers: testUsers, in: &dimensions)
       if known?.last.isSame(as: row) != true { try differing.add(key: found.key, content: found.content) }
-      guard let known, let before = known.base.flatMap({ Disposition(rawValue: $0) }) else { continue }
+      let storedSince = known?.storedSince ?? asOf
+      guard let known, let before = known.disposition.flatMap({ Disposition(rawValue: $0) }) else {
+        // The day's own report, and every report until then, was made without the order.
+        if now.createdAt < period, let amount = now.amount, let day = row.businessDay, let reported = reportedDays[day],
+          reported < storedSince
+        {
+          try adjusted(
+            ChangeRow(
+              added: orderId, userId: now.userId, amount: amount, createdAt: now.createdAt,
+              disposition: now.disposition))
+        }
+        continue
+      }
       figures.add(orderId, from: (before, known.last.amount), to: (now.disposition, now.amount))
+      let createdAt = known.createdAt ?? known.last.createdAt
+      // An invalid row may have no date, and then gets each night's own.
+      if createdAt != now.createdAt, known.amount != nil, let amount = now.amount {
+        let (from, to) = (dimensions.businessDay(of: createdAt), dimensions.businessDay(of: now.createdAt))
+        let reported = createdAt < period ? createdAt : now.createdAt
+        if from != to, reported < period {
+          try adjusted(
+            ChangeRow(moved: orderId, userId: now.userId, amount: amount, from: from, to: to, createdAt: reported))
+        }
+      }
       guard now.createdAt < period else { continue }
       if let stated = known.amount, let amount = now.amount, stated != amount {
         try adjusted(
@@ -227,7 +320,7 @@ final class OrderNights {
     while let row = try before.next() { try report(missing: row) }
   }
 
-  /// The orders that differ from the last stored rows, and those without one.
+  /// The orders that differ from the last stored rows, those without one, and the missing ones.
   func differingOrders() throws -> Set<Identifier> {
     var orders: Set<Identifier> = []
     try differing.restart()
@@ -247,8 +340,9 @@ final class OrderNights {
     ) {
       guard let found = try differing.next() else { return nil }
       var reader = RecordReader(found.content)
-      let now = try DecidedOrder(from: &reader)
-      return Kept(Identifier(utf8: found.key), now, testUsers: testUsers, in: &dimensions)
+      let orderId = Identifier(utf8: found.key)
+      if found.content.first == Kept.missingMark { return try Kept(missing: orderId, from: &reader) }
+      return Kept(orderId, try DecidedOrder(from: &reader), testUsers: testUsers, in: &dimensions)
     }
   }
 }

@@ -46,7 +46,7 @@ enum Glossary {
       [
         ("new", "A finding that no earlier report has."), ("closed", "The facts agree now; because gives the reason."),
         ("reopened", "A closed finding applies again."), ("status", "A person changed its status."),
-        ("adjusted", "An order of an earlier day has another outcome now, or a refund another amount."),
+        ("adjusted", "An order of an earlier day, or a refund, is different now; because gives the reason."),
       ]
     ),
     (

@@ -35,13 +35,13 @@ import Testing
   }
 
   private func keep(
-    _ night: Int, _ judgements: [Judgement], testUsers: Set<Identifier> = [],
+    _ night: Int, _ judgements: [Judgement], testUsers: Set<Identifier> = [], after lastComplete: Int? = nil,
     on connection: borrowing BlockingConnection
   ) throws -> (adjusted: [ChangeRow], figures: NightFigures) {
     let orders = OrderNights(isWanted: true, testUsers: testUsers, temporaryDirectory: NSTemporaryDirectory())
     for judgement in judgements { try orders.add(judgement) }
     let asOf = StoredNights.asOf(night)
-    let base = night == 0 ? nil : StoredNights.base(night - 1)
+    let base = night == 0 ? nil : StoredNights.base(lastComplete ?? night - 1)
     var (adjusted, figures) = ([ChangeRow](), NightFigures())
     try connection.transaction { connection in
       try orders.compare(
@@ -117,6 +117,50 @@ import Testing
       #expect(figures.allSatisfy { $0.missingOrders.count == 0 })
       #expect(gone.figures.missingOrders == NightFigures.Sample(count: 1, examples: ["order order"]))
       #expect(gone.adjusted.map(\.because) == ["The shop no longer has this order"])
+    }
+  }
+
+  @Test func anOrderThatTheShopDeletedIsAdjustedOnce() async throws {
+    try await StoredNights.with { connection in
+      let order = Self.judged(try Self.order())
+      #expect(try keep(0, [order], on: connection).adjusted == [])
+      // The first night without the order is incomplete, so the next one is compared with the night before it.
+      for (night, lastComplete, isAdjusted) in [(1, 0, true), (2, 0, true), (3, 2, false)] {
+        let adjusted = try keep(night, [], after: lastComplete, on: connection).adjusted
+        #expect(
+          adjusted.map(\.because) == (isAdjusted ? ["The shop no longer has this order"] : []), "night \(night)")
+      }
+      #expect(try kept(connection) == ["1 user 9.90 \(order.disposition.rawValue)", "2 user"])
+      #expect(try connection.texts("SELECT order_id FROM night_audit.bi_orders") == [])
+    }
+  }
+
+  @Test func ordersThatAreNewOnAReportedDayOrOfAnotherDayAreAdjusted() async throws {
+    try await StoredNights.with { connection in
+      func order(_ id: Identifier, hours: Int64) throws -> Judgement {
+        var order = try Self.order()
+        (order.orderId, order.createdAt) = (id, StoredNights.asOf + .hours(hours))
+        return Self.judged(order)
+      }
+      try connection.execute(
+        """
+        SELECT night_audit.write_run(
+          $1::uuid, jsonb_build_object('publication', 'publishing', 'complete', true, 'orders_read', 1))
+        """, [.text(StoredNights.runs[0])])
+      #expect(try keep(0, [order("moved", hours: -12)], on: connection).adjusted == [])
+      // No night has reported the day of the order "new".
+      let orders = try [order("late", hours: -6), order("moved", hours: -36), order("new", hours: 6)]
+      for (night, lastComplete, isAdjusted) in [(1, 0, true), (2, 0, true), (3, 2, false)] {
+        let adjusted = try keep(night, orders, after: lastComplete, on: connection).adjusted
+        #expect(
+          adjusted.map(\.because)
+            == (isAdjusted
+              ? [
+                "The shop added this order after the day was reported",
+                "The shop now dates this order 2026-11-18 instead of 2026-11-19",
+              ] : []), "night \(night)")
+        #expect(adjusted.map(\.orderId) == (isAdjusted ? ["late", "moved"] : []))
+      }
     }
   }
 
@@ -454,7 +498,7 @@ import Testing
       #expect(try allowed(connection) == ["customer gems 1 f", "tester coins 1 t", "tester gems 2 t"])
       // Only the list of test users changes, and one order is missing.
       _ = try keep(1, Array(orders.dropFirst()), testUsers: ["customer"], on: connection)
-      #expect(try allowed(connection) == ["customer gems 1 t", "tester coins 1 f", "tester gems 2 f"])
+      #expect(try allowed(connection) == ["customer gems 1 t", "tester coins 1 f", "tester gems 1 f"])
     }
   }
 }

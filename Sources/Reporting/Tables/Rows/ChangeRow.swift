@@ -12,7 +12,7 @@ package struct ChangeRow: Hashable, Sendable {
     case reopened
     /// A finding that stayed open and whose status people changed.
     case status
-    /// An order of an earlier day with another disposition, or a refund of an earlier day with another amount.
+    /// An order or a refund of an earlier day that is different now.
     case adjusted
 
     var title: String { self == .status ? "with another status" : rawValue }
@@ -80,6 +80,27 @@ package struct ChangeRow: Hashable, Sendable {
       occurredAt: createdAt)
   }
 
+  /// An order that the shop added after its day was reported.
+  package init(
+    added orderId: Identifier, userId: Identifier, amount: Money, createdAt: Instant, disposition: Disposition
+  ) {
+    self.init(
+      .adjusted, orderId: orderId, userId: userId, amount: amount, currency: amount.currency, before: nil,
+      after: disposition.rawValue, because: "The shop added this order after the day was reported",
+      occurredAt: createdAt)
+  }
+
+  /// An order that is of another day now.
+  /// - Parameter createdAt: its date before or now, of a day that was reported.
+  package init(
+    moved orderId: Identifier, userId: Identifier, amount: Money, from before: String, to after: String,
+    createdAt: Instant
+  ) {
+    self.init(
+      .adjusted, orderId: orderId, userId: userId, amount: amount, currency: amount.currency, before: before,
+      after: after, because: "The shop now dates this order \(after) instead of \(before)", occurredAt: createdAt)
+  }
+
   /// A refund with another amount; `orderId` is nil for a payment without an order.
   /// - Parameter replacement: the refund of a later date that is listed in its place.
   package init(
@@ -140,8 +161,8 @@ extension ChangeRow: TableRow {
     meaning: "Differences from the last complete night, or from the last one before a longer period. "
       + "Empty on the first night.",
     sheetNote: """
-      Differences from the last complete night, with reasons: findings, people's decisions, orders with another outcome \
-      or amount, refunds with another amount.
+      Differences from the last complete night, with reasons: findings, people's decisions, orders with another \
+      outcome, amount or day, added and missing orders, refunds with another amount.
       """,
     primaryKey: ["change", "finding_id", "order_id"], keysMayFail: true,
     frozenColumns: 1, printedColumns: 13,
@@ -156,7 +177,7 @@ extension ChangeRow: TableRow {
       Cell($0.findingId)
     },
     Column(
-      "kind", .spelt(), 24, "The kind of the finding; order: another outcome or amount now; refund: another amount now."
+      "kind", .spelt(), 24, "The kind of the finding; order: it is different now; refund: another amount now."
     ) {
       .text($0.kindText)
     },
@@ -167,8 +188,8 @@ extension ChangeRow: TableRow {
     Column("user_id", .user, 21, "The shop's id of the user.") { Cell($0.userId) },
     Column("currency", .currency, 10, "ISO 4217 code.") { Cell($0.currency?.code) },
     Column("at_stake", .amount, 14, "Amount at risk, or the former one of a closed finding.") { Cell($0.atStake) },
-    Column("before", .spelt(), 22, "The status, outcome or amount then.") { Cell($0.before) },
-    Column("after", .spelt(), 22, "The status, outcome or amount now.") { Cell($0.after) },
+    Column("before", .spelt(), 22, "The status, outcome, amount or day then.") { Cell($0.before) },
+    Column("after", .spelt(), 22, "The status, outcome, amount or day now.") { Cell($0.after) },
     Column("because", .prose, 64, "The reason. Always present for closed and adjusted.") { Cell($0.because) },
     Column(
       "amount", .amount, 14,
