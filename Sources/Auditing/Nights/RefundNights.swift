@@ -47,12 +47,24 @@ final class RefundNights {
       businessDay = dimensions.businessDay(of: row.refundedAt)
     }
 
-    init(_ row: borrowing CopyReader) throws(PostgresError) {
-      transactionId = try row.id(0)
-      (orderId, userId, productId) = (try row.optionalId(1), try row.optionalId(2), try row.optionalId(3))
-      (refunded, milliPercent) = (try row.optionalMoney(4), try row.optionalInt32(6))
-      (refundedAt, reason) = (try row.optionalInstant(7), try row.optionalText(8))
-      (app, country, businessDay) = (try row.optionalText(9), try row.optionalText(10), try row.optionalText(11))
+    /// - Parameter first: the place of the first column.
+    init(_ row: borrowing CopyReader, from first: Int = 0) throws(PostgresError) {
+      transactionId = try row.id(first)
+      (orderId, userId) = (try row.optionalId(first + 1), try row.optionalId(first + 2))
+      (productId, refunded) = (try row.optionalId(first + 3), try row.optionalMoney(first + 4))
+      (milliPercent, refundedAt) = (try row.optionalInt32(first + 6), try row.optionalInstant(first + 7))
+      (reason, app) = (try row.optionalText(first + 8), try row.optionalText(first + 9))
+      (country, businessDay) = (try row.optionalText(first + 10), try row.optionalText(first + 11))
+    }
+
+    /// The row of an outer join; nil if there is none.
+    static func optional(_ row: borrowing CopyReader, from first: Int) throws(PostgresError) -> Kept? {
+      if try row.isNull(first) { return nil }
+      return try Kept(row, from: first)
+    }
+
+    static func selection(_ alias: String) -> String {
+      columns.map { "\(alias).\($0.selection)" }.joined(separator: ", ")
     }
   }
 
@@ -81,21 +93,17 @@ final class RefundNights {
         && selection.includes(
           orderId: refund.orderId, userId: refund.userId, productId: refund.productId, bundleId: selection.bundleId)
     }
-    let isOfFew = selection.isOfOrderOrUser
-    let ofFew = """
-      AND transaction_id IN (
-        SELECT transaction_id FROM night_audit.refund_nights
-        WHERE order_id IN (SELECT id FROM ids) OR user_id IN (SELECT id FROM ids))
-      """
+    let few = Self.few(selection)
     // Differences are against the last stored row; the base night may be an earlier one.
     var before = try OrderedStream(
       connection.copyOut(
         """
-        SELECT \(Kept.columns.map { "o.\($0.selection)" }.joined(separator: ", ")), b.currency, b.refunded, b.refunded_at,
-          (t.revoked_at IS NULL AND t.revocation_withdrawn_at <= \(asOf.sqlText)) IS TRUE, b.order_id
+        SELECT \(Kept.selection("o")), \(Kept.selection("b")),
+          (t.revoked_at IS NULL AND t.revocation_withdrawn_at <= \(asOf.sqlText)
+            OR t.revoked_at >= \(period.end.sqlText)) IS TRUE
         FROM (
           SELECT DISTINCT ON (transaction_id) * FROM night_audit.refund_nights
-          WHERE as_of < \(asOf.sqlText) \(isOfFew ? ofFew : "") ORDER BY transaction_id, as_of DESC) o
+          WHERE as_of < \(asOf.sqlText) AND \(few.condition) ORDER BY transaction_id, as_of DESC) o
         LEFT JOIN LATERAL (
           SELECT * FROM night_audit.refund_nights r
           WHERE r.transaction_id = o.transaction_id AND (
@@ -105,25 +113,21 @@ final class RefundNights {
         LEFT JOIN night_audit.transactions t
           ON t.transaction_id = o.transaction_id AND t.environment = '\(AppleEnvironment.production.rawValue)'
         ORDER BY o.transaction_id
-        """, ids: isOfFew ? [selection.orderId, selection.userId].compactMap(\.self) : [])
+        """, ids: few.ids)
     ) {
       (
-        last: try Kept($0), base: try $0.optionalRefund(13, currency: 12), isWithdrawn: try $0.bool(15),
-        baseOrder: try $0.optionalId(16)
+        last: try Kept($0), base: try Kept.optional($0, from: Kept.columns.count),
+        isWithdrawn: try $0.bool(2 * Kept.columns.count)
       )
     }
     func adjust(
-      _ id: Identifier, of owner: (orderId: Identifier?, userId: Identifier?), _ refund: JournalSale.Refund?,
-      _ after: Money?, isListedAnew: Bool = false
+      _ id: Identifier, of owner: (orderId: Identifier?, userId: Identifier?), _ base: Kept,
+      _ change: ChangeRow.RefundChange
     ) throws {
-      guard let refund, refund.date < period.start, let after, after.currency == refund.amount.currency,
-        after != refund.amount || isListedAnew
-      else { return }
-      try adjusted(
-        ChangeRow(
-          adjustedRefundOf: id, orderId: owner.orderId, userId: owner.userId, before: refund.amount,
-          after: isListedAnew ? Money(minorUnits: 0, currency: after.currency) : after, refundedAt: refund.date,
-          replacement: isListedAnew ? after : nil))
+      guard let date = base.refundedAt, date < period.start, let amount = base.refunded else { return }
+      let rows = ChangeRow.adjustedRefund(
+        of: id, orderId: owner.orderId, userId: owner.userId, amount, change, refundedAt: date)
+      for row in rows { try adjusted(row) }
     }
     try tonight.restart()
     var last: Identifier?
@@ -132,12 +136,13 @@ final class RefundNights {
       // Stored rows before this one have no refund tonight, or have another transaction ID of the purchase.
       while let next = before.nextKey, found.map({ next < BorrowedText($0.key) }) ?? true, let gone = try before.next()
       {
-        guard let date = gone.last.refundedAt, date < period.end, isSelected(gone.last) else { continue }
-        try differing.add(key: gone.last.transactionId.bytes, content: [])
-        if gone.isWithdrawn, let refund = gone.base {
-          try adjust(
-            gone.last.transactionId, of: (gone.last.orderId, gone.last.userId), refund,
-            Money(minorUnits: 0, currency: refund.amount.currency))
+        let id = gone.last.transactionId
+        if let date = gone.last.refundedAt, date < period.end, isSelected(gone.last) {
+          try differing.add(key: id.bytes, content: [])
+        }
+        // A night since the base night may have stored already that the refund is gone.
+        if gone.isWithdrawn, let base = gone.base, isSelected(base) {
+          try adjust(id, of: (base.orderId, base.userId), base, .withdrawn)
         }
       }
       guard let found else { return }
@@ -148,12 +153,27 @@ final class RefundNights {
       var reader = RecordReader(found.content)
       let row = try RefundRow(from: &reader)
       if known?.last != Kept(id, row, in: &dimensions) { try differing.add(key: found.key, content: found.content) }
-      // A refund of a later date is another refund, which the report of that date lists in full.
-      let isListedAnew = known?.base.map { $0.date < row.refundedAt } ?? false
-      if let known, isListedAnew || known.baseOrder == row.orderId {
-        try adjust(id, of: (row.orderId, row.userId), known.base, row.refunded, isListedAnew: isListedAnew)
+      guard let base = known?.base, let date = base.refundedAt, let amount = row.refunded else { continue }
+      let owner = (orderId: row.orderId, userId: row.userId)
+      if date < row.refundedAt {
+        // A refund of a later date is another refund, which the report of that date lists in full.
+        try adjust(id, of: owner, base, .replaced(by: amount))
+      } else if base.orderId == row.orderId, base.refunded != amount {
+        let isSameShare = base.milliPercent == row.milliPercent && date == row.refundedAt
+        try adjust(id, of: owner, base, isSameShare ? .payment(amount) : .share(amount))
       }
     }
+  }
+
+  /// SQL: the stored refunds of the selected order and user, whose IDs the query reads as `ids`; without them, all.
+  private static func few(_ selection: Selection) -> (condition: String, ids: [Identifier]) {
+    if !selection.isOfOrderOrUser { return ("true", []) }
+    let condition = """
+      transaction_id IN (
+        SELECT transaction_id FROM night_audit.refund_nights
+        WHERE order_id IN (SELECT id FROM ids) OR user_id IN (SELECT id FROM ids))
+      """
+    return (condition, [selection.orderId, selection.userId].compactMap(\.self))
   }
 
   func save(_ record: RunRecord, in dimensions: ReportDimensions, on connection: borrowing BlockingConnection) throws {
@@ -165,14 +185,5 @@ final class RefundNights {
       var reader = RecordReader(found.content)
       return Kept(id, try RefundRow(from: &reader), in: &dimensions)
     }
-  }
-}
-
-extension CopyReader {
-  /// A refund in two columns, amount and date.
-  fileprivate func optionalRefund(_ column: Int, currency: Int) throws(PostgresError) -> JournalSale.Refund? {
-    guard let amount = try optionalMoney(column, currency: currency), let date = try optionalInstant(column + 1)
-    else { return nil }
-    return JournalSale.Refund(amount: amount, date: date)
   }
 }

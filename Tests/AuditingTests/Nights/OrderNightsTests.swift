@@ -440,10 +440,10 @@ import Testing
       let rows = try connection.execute("SELECT count(*) FROM night_audit.refund_nights").single().int64(0)
       #expect(rows == 4, "a night wrote rows for unchanged refunds")
       let adjusted = try owners.map {
-        ChangeRow(
-          adjustedRefundOf: $0.id, orderId: $0.order, userId: nil, before: try money(396), after: try money(990),
+        ChangeRow.adjustedRefund(
+          of: $0.id, orderId: $0.order, userId: nil, try money(396), .share(try money(990)),
           refundedAt: StoredNights.asOf - .days(1))
-      }
+      }.flatMap(\.self)
       let unowned = try Self.refund("T4", 50_000)
       #expect(try keep(2, refunds: refunds(100_000) + [unowned], on: connection) == adjusted)
       #expect(try adjusted.allSatisfy { try $0.amount == money(-594) && $0.kindText == "refund" })
@@ -467,6 +467,45 @@ import Testing
       #expect(withdrawn.map(\.orderId) == [nil, "order"])
       #expect(try withdrawn.allSatisfy { try $0.after == "0.00" && $0.amount == money(990) })
       #expect(try listedRefunds(connection) == ["T2 order -9.90 100 2026-11-19 other"])
+    }
+  }
+
+  /// The incomplete night of the withdrawal has stored that there is no refund any more.
+  @Test func aCompleteNightListsAWithdrawalThatAnIncompleteOneListed() async throws {
+    try await StoredNights.with { connection in
+      #expect(try keep(0, refunds: [Self.refund("T1", 100_000, of: "order")], on: connection) == [])
+      try connection.execute(
+        """
+        INSERT INTO night_audit.transactions (environment, transaction_id, product_id, tells_account_token,
+          is_contradictory, channel, signed_at, checked_at, revocation_withdrawn_at)
+        VALUES ('Production', 'T1', 'gems', false, false, 'serverApi', $1::timestamptz, $1, $1)
+        """, [.timestamp(StoredNights.asOf(1).microseconds)])
+      for (night, lastComplete, orders) in [(1, 0, ["order"]), (2, 0, ["order"]), (3, 2, [])]
+        as [(Int, Int, [Identifier?])]
+      {
+        let adjusted = try keep(night, refunds: [], after: lastComplete, on: connection)
+        #expect(adjusted.map(\.orderId) == orders, "night \(night)")
+        #expect(adjusted.allSatisfy { $0.before == "9.90" && $0.after == "0.00" })
+      }
+    }
+  }
+
+  /// Apple's refund is the same. The shop first changes the amount of the order, then its currency.
+  @Test func theRefundOfAnOrderWithAnotherAmountIsAdjusted() async throws {
+    try await StoredNights.with { connection in
+      var refund = try Self.refund("T1", 100_000, of: "order")
+      #expect(try keep(0, refunds: [refund], on: connection) == [])
+      refund.refunded = refund.refunded.map { Money(minorUnits: 500, currency: $0.currency) }
+      let smaller = try keep(1, refunds: [refund], on: connection)
+      #expect(
+        smaller.map(\.because) == [
+          "The order's amount has changed, and the refund of transaction T1 is now 5.00 USD instead of 9.90 USD"
+        ])
+      let euro = try #require(Currency(code: "EUR"))
+      refund.refunded = Money(minorUnits: 500, currency: euro)
+      let other = try keep(2, refunds: [refund], on: connection)
+      #expect(other.map(\.amount?.text) == ["5.00 USD", "-5.00 EUR"])
+      #expect(other.allSatisfy { $0.because?.hasSuffix("is now 5.00 EUR instead of 5.00 USD") == true })
     }
   }
 

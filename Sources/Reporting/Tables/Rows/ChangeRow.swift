@@ -101,23 +101,60 @@ package struct ChangeRow: Hashable, Sendable {
       after: after, because: "The shop now dates this order \(after) instead of \(before)", occurredAt: createdAt)
   }
 
-  /// A refund with another amount; `orderId` is nil for a payment without an order.
-  /// - Parameter replacement: the refund of a later date that is listed in its place.
-  package init(
-    adjustedRefundOf transactionId: Identifier, orderId: Identifier?, userId: Identifier?, before: Money, after: Money,
-    refundedAt: Instant, replacement: Money? = nil
-  ) {
-    let because =
-      replacement.map { "Apple has refunded \($0.text) later, which replaces the refund of \(before.text)" }
-      ?? (after.minorUnits == 0
-        ? "Apple has withdrawn the refund of \(before.text)"
-        : "Apple has refunded \(after.text) instead of \(before.text)")
-    self.init(
-      .adjusted, orderId: orderId, userId: userId,
-      amount: Money(minorUnits: before.minorUnits - after.minorUnits, currency: before.currency),
-      currency: before.currency, before: before.decimalText, after: after.decimalText,
-      because: "\(because) of transaction \(transactionId)", occurredAt: refundedAt)
-    isRefund = true
+  /// The reason why a refund is different now.
+  package enum RefundChange: Hashable, Sendable {
+    case withdrawn
+    /// A refund of a later date is listed in its place.
+    case replaced(by: Money)
+    /// Apple refunds another share.
+    case share(Money)
+    /// Apple refunds the same share, but of another payment: the shop has changed the order, or Apple the price.
+    case payment(Money)
+
+    /// The amount refunded now, beside the adjusted refund.
+    fileprivate var now: Money? {
+      switch self {
+      case .withdrawn, .replaced: nil
+      case .share(let now), .payment(let now): now
+      }
+    }
+
+    fileprivate func because(_ before: Money, of transactionId: Identifier, isOfOrder: Bool) -> String {
+      switch self {
+      case .withdrawn: "Apple has withdrawn the refund of \(before.text) of transaction \(transactionId)"
+      case .replaced(let later):
+        "Apple has refunded \(later.text) later, which replaces the refund of \(before.text) of transaction "
+          + transactionId.text
+      case .share(let now):
+        "Apple has refunded \(now.text) instead of \(before.text) of transaction \(transactionId)"
+      case .payment(let now):
+        "The \(isOfOrder ? "order's amount" : "price") has changed, and the refund of transaction \(transactionId) "
+          + "is now \(now.text) instead of \(before.text)"
+      }
+    }
+  }
+
+  /// A refund that is different now: a row, or one for each currency if the currency is another. `orderId` is nil for a
+  /// payment without an order.
+  package static func adjustedRefund(
+    of transactionId: Identifier, orderId: Identifier?, userId: Identifier?, _ before: Money, _ change: RefundChange,
+    refundedAt: Instant
+  ) -> [ChangeRow] {
+    func none(_ currency: Currency) -> Money { Money(minorUnits: 0, currency: currency) }
+    var amounts = [(before: before, after: change.now ?? none(before.currency))]
+    if let now = change.now, now.currency != before.currency {
+      amounts = [(before, none(before.currency)), (none(now.currency), now)]
+    }
+    let because = change.because(before, of: transactionId, isOfOrder: orderId != nil)
+    return amounts.map { before, after in
+      var row = ChangeRow(
+        .adjusted, orderId: orderId, userId: userId,
+        amount: Money(minorUnits: before.minorUnits - after.minorUnits, currency: before.currency),
+        currency: before.currency, before: before.decimalText, after: after.decimalText, because: because,
+        occurredAt: refundedAt)
+      row.isRefund = true
+      return row
+    }
   }
 
   mutating func place(in dimensions: inout ReportDimensions) {
