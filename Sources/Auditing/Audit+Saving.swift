@@ -26,7 +26,7 @@ extension Audit {
       try FindingsHistory.saveNight(record, on: recording)
       try collector.nights.save(
         record, lookbackStart: plan.rules.lookbackStart, in: dimensions, on: recording)
-      try refunds.save(record, in: dimensions, on: recording)
+      if !collector.refunds.areStored { try refunds.save(record, in: dimensions, on: recording) }
     } else if record.isNightly {
       try FindingsHistory.saveOwnFindings(record, on: recording)
     }

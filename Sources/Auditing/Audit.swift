@@ -219,8 +219,10 @@ package struct Audit {
     // An audit at a later as-of than any run does not wait for answers that only a run requests.
     let isOfRun = try RunRecord.isThere(asOf: plan.asOf, on: rows.own)
     let owedBehindCriticals = reading.aged.count { (isOfRun || !$0.isAskable) && $0.isOwed(beside: plan) }
-    try collector.writeRemainder(
-      ReportedRefunds(plan.period, asOf: plan.asOf, isNight: record?.isNightly ?? false, on: rows.own), on: rows.own)
+    let reported = try ReportedRefunds(
+      plan.period, asOf: plan.asOf, isNight: record?.isNightly ?? false, on: rows.own)
+    try collector.refunds.takeStored(reported, plan: plan, on: rows.own)
+    try collector.writeRemainder(reported, on: rows.own)
 
     // Saved results have a connection of their own and are committed just before the report appears.
     let recording = try record.map { _ in try AuditStores.connect(settings, scope) }

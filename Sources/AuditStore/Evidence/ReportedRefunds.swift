@@ -27,10 +27,17 @@ package struct ReportedRefunds {
   private let nights: [Night]
   /// True if the report is a night's, or of days for which no night was made yet.
   private let isNight: Bool
+  /// Nights of later days list the changes of the refunds that were stored before this instant, so the report has these
+  /// refunds as they were stored. nil: a night of the newest day has them as they are known now.
+  package let storedBefore: Instant?
 
   package init(_ period: Range<Instant>, nights: [Night], isNight: Bool) {
     (self.period, self.nights) = (period, nights)
-    self.isNight = isNight || nights.allSatisfy { $0.span.upperBound < period.upperBound }
+    let isNight = isNight || nights.allSatisfy { $0.span.upperBound < period.upperBound }
+    self.isNight = isNight
+    let later = nights.first { $0.span.lowerBound >= period.upperBound }
+    // Another report leaves what changed since the last night to the next night.
+    storedBefore = later?.asOf ?? (isNight ? nil : nights.last.map { $0.asOf + .seconds(1) })
   }
 
   package init(

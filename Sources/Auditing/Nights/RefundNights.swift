@@ -187,3 +187,158 @@ final class RefundNights {
     }
   }
 }
+
+// MARK: - Refunds of earlier nights
+
+extension RefundNights {
+  /// A refund as a night stored it, for one transaction ID of a purchase.
+  private struct Stored {
+    var asOf: Instant
+    /// True if later nights compare with it.
+    var isBeforeLimit: Bool
+    /// nil: there was none any more.
+    var row: RefundRow?
+
+    /// Rows of one purchase sort by this: the newest one before the limit, else the first one.
+    var rank: (Int, Int64, Int) {
+      (isBeforeLimit ? 0 : 1, isBeforeLimit ? -asOf.microseconds : asOf.microseconds, row == nil ? 1 : 0)
+    }
+
+    func write(to record: inout RecordBytes) {
+      record.put(Optional(asOf))
+      record.put(isBeforeLimit)
+      record.put(row != nil)
+      row?.write(to: &record)
+    }
+
+    init(asOf: Instant, isBeforeLimit: Bool, row: RefundRow?) {
+      (self.asOf, self.isBeforeLimit, self.row) = (asOf, isBeforeLimit, row)
+    }
+
+    init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
+      guard let asOf = try record.optionalInstant() else { throw RecordReader.Mismatch() }
+      self.asOf = asOf
+      isBeforeLimit = try record.flag()
+      row = try record.flag() ? RefundRow(from: &record) : nil
+    }
+  }
+
+  /// Refunds as earlier nights stored them, also those that Apple has withdrawn or replaced since. A refund that no
+  /// night has stored is as tonight.
+  ///
+  /// - Parameters:
+  ///   - rows: tonight's rows with all transaction IDs of their purchases, which the result has, too.
+  ///   - limit: nights of later days compare with the rows that were stored before it.
+  static func stored(
+    insteadOf rows: SpillSorter, before limit: Instant, _ plan: AuditPlan, temporaryDirectory: String,
+    on connection: borrowing BlockingConnection
+  ) throws -> SpillSorter {
+    func sorter() -> SpillSorter { SpillSorter(directory: temporaryDirectory, budget: 1 << 20) }
+    let (purchases, stored, result) = (sorter(), sorter(), sorter())
+    while let found = try rows.next() {
+      let tonight = try decoded(found.content)
+      for id in tonight.ids { try purchases.add(key: id.bytes, content: tonight.row.transactionId.bytes) }
+    }
+    try rows.restart()
+    var record = RecordBytes()
+    func add(_ row: RefundRow, _ ids: [Identifier]) throws {
+      record.clear()
+      row.write(to: &record)
+      record.put(ids) { $1.put($0) }
+      try result.add(row.transactionId, record)
+    }
+
+    // By transaction ID: the stored refunds of tonight's purchases, and those of which tonight has none.
+    var entry = RecordBytes()
+    var purchase = try nextPair(purchases)
+    var earlier = try storedRows(before: limit, asOf: plan.asOf, plan.selection, on: connection)
+    while let next = try earlier.next() {
+      while let known = purchase, known.id < next.id { purchase = try nextPair(purchases) }
+      if let known = purchase, known.id == next.id {
+        entry.clear()
+        next.stored.write(to: &entry)
+        try stored.add(known.shownId, entry)
+      } else if let row = next.stored.row, row.refundedAt < plan.period.end,
+        plan.selection.includes(
+          orderId: row.orderId, userId: row.userId, productId: row.productId, bundleId: row.bundleId)
+      {
+        try add(row, [row.transactionId])
+      }
+    }
+
+    // By the transaction ID that tonight's row shows.
+    var waiting = try nextStored(stored)
+    while let found = try rows.next() {
+      let id = Identifier(utf8: found.key)
+      var best: Stored?
+      while let next = waiting, next.shownId <= id {
+        if next.shownId == id, best.map({ next.stored.rank < $0.rank }) ?? true { best = next.stored }
+        waiting = try nextStored(stored)
+      }
+      guard let best else {
+        try result.add(key: found.key, content: found.content)
+        continue
+      }
+      guard var row = best.row, row.refundedAt < plan.period.end else { continue }
+      let tonight = try decoded(found.content)
+      (row.purchasedAt, row.bundleId) = (tonight.row.purchasedAt, tonight.row.bundleId)
+      if row.orderId == tonight.row.orderId { row.disposition = tonight.row.disposition }
+      try add(row, tonight.ids)
+    }
+    return result
+  }
+
+  private static func decoded(_ content: UnsafeRawBufferPointer) throws -> (row: RefundRow, ids: [Identifier]) {
+    var reader = RecordReader(content)
+    let row = try RefundRow(from: &reader)
+    return (row, try reader.list { (reader) throws(RecordReader.Mismatch) in try reader.id() })
+  }
+
+  private static func nextPair(_ purchases: SpillSorter) throws -> (id: Identifier, shownId: Identifier)? {
+    guard let found = try purchases.next() else { return nil }
+    return (Identifier(utf8: found.key), Identifier(utf8: found.content))
+  }
+
+  private static func nextStored(_ sorter: SpillSorter) throws -> (shownId: Identifier, stored: Stored)? {
+    guard let found = try sorter.next() else { return nil }
+    var reader = RecordReader(found.content)
+    return (Identifier(utf8: found.key), try Stored(from: &reader))
+  }
+
+  /// The newest row of each transaction ID before the limit, else its first row.
+  private static func storedRows(
+    before limit: Instant, asOf: Instant, _ selection: Selection, on connection: borrowing BlockingConnection
+  ) throws -> OrderedStream<(id: Identifier, stored: Stored)> {
+    let (isBefore, few) = ("as_of < \(limit.sqlText)", Self.few(selection))
+    return try OrderedStream(
+      connection.copyOut(
+        """
+        SELECT \(Kept.selection("o")), t.purchased_at, t.bundle_id, (
+            SELECT n.disposition FROM night_audit.order_nights n
+            WHERE n.order_id = o.order_id AND n.as_of <= \(asOf.sqlText) ORDER BY n.as_of DESC LIMIT 1),
+          o.as_of, o.\(isBefore)
+        FROM (
+          SELECT DISTINCT ON (transaction_id) * FROM night_audit.refund_nights
+          WHERE as_of <= \(asOf.sqlText) AND \(few.condition)
+          ORDER BY transaction_id, \(isBefore) DESC, CASE WHEN \(isBefore) THEN as_of END DESC, as_of) o
+        LEFT JOIN night_audit.transactions t
+          ON t.transaction_id = o.transaction_id AND t.environment = '\(AppleEnvironment.production.rawValue)'
+        ORDER BY o.transaction_id
+        """, ids: few.ids)
+    ) {
+      let (kept, first) = (try Kept($0), Kept.columns.count)
+      var stored = Stored(
+        asOf: Instant(microseconds: try $0.timestamp(first + 3)), isBeforeLimit: try $0.bool(first + 4), row: nil)
+      if let productId = kept.productId, let refundedAt = kept.refundedAt {
+        var row = RefundRow(
+          transactionId: kept.transactionId, orderId: kept.orderId, userId: kept.userId, productId: productId,
+          refunded: kept.refunded, milliPercent: kept.milliPercent, purchasedAt: try $0.optionalInstant(first),
+          refundedAt: refundedAt, reason: kept.reason,
+          disposition: try $0.optionalText(first + 2).flatMap(Disposition.init(rawValue:)))
+        (row.bundleId, row.country) = (try $0.optionalText(first + 1), Country(code: kept.country))
+        stored.row = row
+      }
+      return (id: kept.transactionId, stored: stored)
+    }
+  }
+}

@@ -10,11 +10,15 @@ final class CollectedRefunds {
   private static let batch = 1_000
 
   /// Rows of refunds by transaction ID, each with all transaction IDs of its purchase.
-  let rows: SpillSorter
+  private(set) var rows: SpillSorter
+  /// True if the rows are those of earlier nights, which no run stores again.
+  private(set) var areStored = false
   let requests: RefundRequests
+  private let directory: String
   private var record = RecordBytes()
 
   init(directory: String) {
+    self.directory = directory
     rows = SpillSorter(directory: directory, budget: 1 << 20)
     requests = RefundRequests(directory: directory)
   }
@@ -70,6 +74,13 @@ final class CollectedRefunds {
     row.write(to: &record)
     record.put(transaction.keys.map(\.transactionId)) { $1.put($0) }
     try rows.add(row.transactionId, record)
+  }
+
+  /// Replaces the rows by those that earlier nights stored, if nights of later days list their changes.
+  func takeStored(_ reported: ReportedRefunds, plan: AuditPlan, on own: borrowing BlockingConnection) throws {
+    guard let limit = reported.storedBefore else { return }
+    rows = try RefundNights.stored(insteadOf: rows, before: limit, plan, temporaryDirectory: directory, on: own)
+    areStored = true
   }
 
   /// Passes the refunds that were first reported in the period to `body`, by transaction ID.

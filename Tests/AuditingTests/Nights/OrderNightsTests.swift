@@ -509,6 +509,51 @@ import Testing
     }
   }
 
+  /// The refunds that a report of earlier days lists: transaction ID and amount. Tonight, 75 % are refunded.
+  private func listed(
+    _ tonight: [(id: Identifier, ids: [Identifier])], before night: Int, on connection: borrowing BlockingConnection
+  ) throws -> [String] {
+    let sorter = SpillSorter(directory: NSTemporaryDirectory())
+    var content = RecordBytes()
+    for purchase in tonight {
+      content.clear()
+      try Self.refund(purchase.id, 75_000, of: "order").write(to: &content)
+      content.put(purchase.ids) { $1.put($0) }
+      try sorter.add(purchase.id, content)
+    }
+    let stored = try connection.transaction { connection in
+      try RefundNights.stored(
+        insteadOf: sorter, before: StoredNights.asOf(night), StoredNights.plan(asOf: StoredNights.asOf(3)),
+        temporaryDirectory: NSTemporaryDirectory(), on: connection)
+    }
+    var rows: [String] = []
+    while let found = try stored.next() {
+      var reader = RecordReader(found.content)
+      let row = try RefundRow(from: &reader)
+      rows.append("\(row.transactionId.text) \(row.refunded?.text ?? "")")
+    }
+    return rows
+  }
+
+  /// The stored row counts, whether the purchase has another refund tonight, another transaction ID, or no refund.
+  @Test func aReportOfEarlierDaysListsRefundsAsTheirNightsStoredThem() async throws {
+    try await StoredNights.with { connection in
+      for (night, milliPercent) in [(0, 50_000), (1, 100_000)] as [(Int, Int32)] {
+        _ = try keep(night, refunds: [Self.refund("T1", milliPercent, of: "order")], on: connection)
+      }
+      #expect(try listed([("T1", ["T1"])], before: 1, on: connection) == ["T1 4.95 USD"])
+      #expect(try listed([("T1", ["T1"])], before: 2, on: connection) == ["T1 9.90 USD"])
+      #expect(try listed([("T0", ["T0", "T1"])], before: 1, on: connection) == ["T1 4.95 USD"])
+      #expect(try listed([], before: 1, on: connection) == ["T1 4.95 USD"])
+      // The night of a later day has stored the refund first, and its next night adjusts what it stored.
+      #expect(try listed([], before: 0, on: connection) == ["T1 4.95 USD"])
+      // No night has stored the refund of T2.
+      #expect(try listed([("T2", ["T2"])], before: 1, on: connection) == ["T1 4.95 USD", "T2 7.43 USD"])
+      _ = try keep(2, refunds: [], on: connection)
+      #expect(try listed([], before: 3, on: connection) == [])
+    }
+  }
+
   // MARK: - Sandbox
 
   private static func tested(

@@ -52,6 +52,23 @@ import Testing
     }
   }
 
+  /// The changes since are adjustments of later nights.
+  @Test func aReportBeforeLaterNightsListsRefundsAsStored() {
+    let nights = [0, 1, 2].map { Self.night($0) }
+    let cases: [(name: String, period: Range<Instant>, isNight: Bool, storedBefore: Instant?)] = [
+      ("the newest night made again", Self.days(2, 2), true, nil),
+      ("the night of the next day", Self.days(3, 3), true, nil),
+      ("a day made again after a later night", Self.days(1, 1), true, nights[2].asOf),
+      ("a month made after a later night", Self.days(0, 1), false, nights[2].asOf),
+      ("a month of all nights", Self.days(0, 2), false, nights[2].asOf + .seconds(1)),
+      ("a month whose last day has no night", Self.days(0, 3), false, nil),
+    ]
+    for (name, period, isNight, storedBefore) in cases {
+      let reported = ReportedRefunds(period, nights: nights, isNight: isNight)
+      #expect(reported.storedBefore == storedBefore, "\(name)")
+    }
+  }
+
   @Test func decisionsOfPeopleSinceThePreviousReportAreCountedByType() async throws {
     let conninfo = try await PrivatePostgres.storeDatabase()
     let session = try await PostgresSession.connect(conninfo, applicationName: "night-audit tests")

@@ -122,6 +122,34 @@ import Testing
     try await shop.nightAudit("verify", exits: [0])
   }
 
+  /// The night of the next day has the adjustment.
+  @Test func aReportListsARefundThatWasWithdrawnAfterItsPeriod() async throws {
+    let (start, hour) = (Self.start, Self.hour)
+    let shop = try await SignedShop(
+      sales: [
+        [
+          "transactionId": "1001", "purchaseDate": start + 2 * hour, "revocationDate": start + 3 * hour,
+          "refundReversedDate": start + 27 * hour,
+        ]
+      ])
+    try await shop.night(0, exits: [0, 3])
+    try await shop.sell("reversed", naming: "1001", at: start + 2 * hour)
+    for number: Int64 in [1, 2] { try await shop.night(number, exits: [0, 3]) }
+    func refunds(_ folder: String) throws -> [String?] {
+      try shop.table("refunds", folder).map { $0["transaction_id"] }
+    }
+    let days = ["2026-11-20", "2026-11-21"]
+    #expect(try days.map(refunds) == [["1001"], []])
+    let adjusted = try shop.table("changes", days[1]).filter { $0["kind"] == "refund" }
+    #expect(adjusted.map { $0["after"] } == ["0.00"])
+    for (until, expected) in [(days[0], ["1001"]), (days[1], [])] {
+      let out = shop.directory.file("until-\(until)")
+      try await shop.nightAudit(
+        "reconcile", "--as-of", SignedShop.asOf(2), "--since", days[0], "--until", until, "--out", out, exits: [0, 3])
+      #expect(try refunds(out) == expected, "until \(until)")
+    }
+  }
+
   /// Apple reports the refund after the night of its day.
   @Test func aRefundKeepsThePeriodThatReportedItFirst() async throws {
     let (start, hour) = (Self.start, Self.hour)
