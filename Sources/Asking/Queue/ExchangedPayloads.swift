@@ -1,3 +1,4 @@
+import AuditStore
 import Postgres
 import Reconciliation
 import Run
