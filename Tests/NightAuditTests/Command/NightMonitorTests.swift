@@ -2,13 +2,13 @@ import AppStore
 import AuditStore
 import Logging
 import Publishing
-import Run
 import Settings
 import Synchronization
 import Testing
 
 @testable import NightAudit
 @testable import Reconciliation
+@testable import Run
 
 @Suite struct NightMonitorTests {
   @Test func theUnusualMetricIsOneForUnusualKindsAndZeroForOthers() {
