@@ -19,7 +19,8 @@ package enum TransactionTable {
     hiding isHidden: (_ date: String) throws(PostgresError) -> String, where restriction: String = "TRUE"
   ) throws(PostgresError) -> String {
     // A restore has the sale of its original purchase.
-    let sale = "least(t.purchased_at, CASE WHEN t.is_renewal IS NOT TRUE AND t.expires_at IS NULL "
+    let sale =
+      "least(t.purchased_at, CASE WHEN t.is_renewal IS NOT TRUE AND t.expires_at IS NULL "
       + "THEN t.original_purchased_at END)"
     let isSoldLater = try isHidden(sale)
     return try query(

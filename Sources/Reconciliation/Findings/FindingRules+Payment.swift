@@ -347,10 +347,12 @@ extension FindingRules {
           decline(
             [.refundOnlyHere],
             "The shop's row was changed after the as-of, so the refund may be later than Apple's last answer.")
-        } else if order.status == .refunded, payments.allSatisfy({ payment in
-          payment.revocation == nil && !payment.isKnownByRestoresAlone
-            && payment.hasRevocationStatement(since: order.refundBookedBy)
-        }) {
+        } else if order.status == .refunded,
+          payments.allSatisfy({ payment in
+            payment.revocation == nil && !payment.isKnownByRestoresAlone
+              && payment.hasRevocationStatement(since: order.refundBookedBy)
+          })
+        {
           add(
             .refundOnlyHere, atStake: order.amount, "The shop says refunded, but Apple has not refunded the purchase.")
         } else if order.status == .refunded {

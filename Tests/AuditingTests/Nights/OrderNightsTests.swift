@@ -158,7 +158,8 @@ import Testing
               ? [
                 "The shop added this order after the day was reported",
                 "The shop now dates this order 2026-11-18 instead of 2026-11-19",
-              ] : []), "night \(night)")
+              ] : []),
+          "night \(night)")
         #expect(adjusted.map(\.orderId) == (isAdjusted ? ["late", "moved"] : []))
       }
     }

@@ -32,8 +32,8 @@ import Testing
 
     try await Program.runScript(
       "edit_findings", source, target, "1|Status|Acknowledged", "1|Owner| Zoë ", "1|Remark|=cmd() 😀", "1|Due|int:46357",
-      "2|Status|done", "2|Owner|bob", "3|Owner|int:42", "3|Remark|=1+1", "4|Finding ID|0000", "4|Remark|x", "5|Finding ID|none:",
-      "5|Owner|x", "6|Kind|nonsense")
+      "2|Status|done", "2|Owner|bob", "3|Owner|int:42", "3|Remark|=1+1", "4|Finding ID|0000", "4|Remark|x",
+      "5|Finding ID|none:", "5|Owner|x", "6|Kind|nonsense")
     let facts =
       "SELECT encode(sha256(convert_to(string_agg(f::text, '|' ORDER BY finding_id), 'UTF8')), 'hex') FROM (SELECT finding_id, kind, severity, "
       + "subject, order_id, reason, amount, at_stake, first_seen, closed_at FROM night_audit.findings) f"
