@@ -584,7 +584,7 @@ CREATE FUNCTION night_audit.trail_segments(
   relation text, key text, columns text, after_id bigint, through_id bigint, before_month date DEFAULT NULL)
 RETURNS jsonb LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET client_encoding = 'SQL_ASCII' AS $$
 DECLARE
-  entry record; found jsonb := '[]'; digest bytea; rows bigint := 0; first_id bigint; last_id bigint; month date;
+  entry record; segments jsonb := '[]'; digest bytea; rows bigint := 0; first_id bigint; last_id bigint; month date;
 BEGIN
   FOR entry IN EXECUTE format(
     'SELECT %1$I AS id, date_trunc(''month'', recorded_at AT TIME ZONE ''UTC'')::date AS month,
@@ -594,7 +594,7 @@ BEGIN
     USING after_id, through_id, before_month
   LOOP
     IF rows > 0 AND (entry.month <> month AND before_month IS NULL) THEN
-      found := found || jsonb_build_object('table', relation, 'month', to_char(month, 'YYYY-MM'), 'first', first_id,
+      segments := segments || jsonb_build_object('table', relation, 'month', to_char(month, 'YYYY-MM'), 'first', first_id,
         'last', last_id, 'rows', rows, 'digest', encode(digest, 'hex'));
       rows := 0;
     END IF;
@@ -604,10 +604,10 @@ BEGIN
     rows := rows + 1; last_id := entry.id; digest := sha256(digest || entry.image);
   END LOOP;
   IF rows > 0 THEN
-    found := found || jsonb_build_object('table', relation, 'month', to_char(month, 'YYYY-MM'), 'first', first_id,
+    segments := segments || jsonb_build_object('table', relation, 'month', to_char(month, 'YYYY-MM'), 'first', first_id,
       'last', last_id, 'rows', rows, 'digest', encode(digest, 'hex'));
   END IF;
-  RETURN found;
+  RETURN segments;
 END $$;
 
 -- The columns of a table that the trail covers, as SQL; heartbeats only show that a process is alive. Entries contain
@@ -624,9 +624,9 @@ $$;
 CREATE FUNCTION night_audit.night_digests(run uuid) RETURNS jsonb LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp SET client_encoding = 'SQL_ASCII' AS $$
 DECLARE
-  relation text; image bytea; found jsonb;
+  relation text; image bytea; digests jsonb;
 BEGIN
-  SELECT coalesce(jsonb_object_agg('order_nights ' || day, encode(sha256(images), 'hex')), '{}') INTO found FROM (
+  SELECT coalesce(jsonb_object_agg('order_nights ' || day, encode(sha256(images), 'hex')), '{}') INTO digests FROM (
     SELECT coalesce(to_char(t.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD'), 'never') AS day,
       string_agg(sha256(record_send(t)), ''::bytea ORDER BY t.order_id) AS images
     FROM night_audit.order_nights t WHERE t.run_id = run GROUP BY 1) days;
@@ -637,9 +637,9 @@ BEGIN
         SELECT sha256(record_send(%s)) AS image FROM night_audit.%I t WHERE t.run_id = $1) rows',
       CASE relation WHEN 'dispatches' THEN 'ROW(t.dispatch_id, t.target, t.directory)' ELSE 't' END, relation)
       INTO image USING run;
-    found := found || jsonb_strip_nulls(jsonb_build_object(relation, encode(image, 'hex')));
+    digests := digests || jsonb_strip_nulls(jsonb_build_object(relation, encode(image, 'hex')));
   END LOOP;
-  RETURN found;
+  RETURN digests;
 END $$;
 
 -- Digests of whole tables, by table, over their rows in the order of the primary key. Rows of these tables belong to no run:
@@ -647,7 +647,7 @@ END $$;
 CREATE FUNCTION night_audit.table_digests(relations text[]) RETURNS jsonb LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp SET client_encoding = 'SQL_ASCII' AS $$
 DECLARE
-  relation text; keys text; image bytea; digest bytea; found jsonb := '{}';
+  relation text; keys text; image bytea; digest bytea; digests jsonb := '{}';
 BEGIN
   FOREACH relation IN ARRAY relations LOOP
     SELECT string_agg(quote_ident(a.attname), ', ' ORDER BY k.place) INTO keys
@@ -658,9 +658,9 @@ BEGIN
     FOR image IN EXECUTE format('SELECT sha256(record_send(t)) FROM night_audit.%I t ORDER BY %s', relation, keys) LOOP
       digest := sha256(digest || image);
     END LOOP;
-    found := found || jsonb_build_object(relation, encode(digest, 'hex'));
+    digests := digests || jsonb_build_object(relation, encode(digest, 'hex'));
   END LOOP;
-  RETURN found;
+  RETURN digests;
 END $$;
 
 -- SHA-256 of the state that a sweep, the reading of a history, or the questions of an as-of left for later runs; empty
