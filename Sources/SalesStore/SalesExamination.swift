@@ -56,7 +56,34 @@ package struct SalesExamination {
     }
     var defects: [SalesDefect] = []
     for relation in SalesContract.relations { defects += try self.defects(of: relation, connection) }
-    return defects
+    return try defects + foreignServers(connection)
+  }
+
+  /// The servers of postgres_fdw that could hide rows. It reads in a session of its own, where the server's `options`
+  /// must set what `SessionProfile` sets here.
+  private func foreignServers(_ connection: borrowing BlockingConnection) throws(PostgresError) -> [SalesDefect] {
+    let rows = try connection.execute(
+      SnapshotScope.used + """
+        SELECT DISTINCT quote_ident(s.srvname), CASE WHEN o.value IS NULL THEN 'ADD' ELSE 'SET' END,
+          quote_literal(concat_ws(' ', o.value, '-c row_security=off'))
+        FROM used u JOIN pg_foreign_table f ON f.ftrelid = u.oid JOIN pg_foreign_server s ON s.oid = f.ftserver
+        JOIN pg_foreign_data_wrapper w ON w.oid = s.srvfdw JOIN pg_proc p ON p.oid = w.fdwhandler
+        LEFT JOIN LATERAL (
+          SELECT option_value AS value FROM pg_options_to_table(s.srvoptions) WHERE option_name = 'options') o ON true
+        WHERE p.proname = 'postgres_fdw_handler'
+          -- The last setting counts.
+          AND coalesce(lower(substring(o.value FROM '.*row[_-]security=([A-Za-z0-9]+)')), 'on')
+            NOT IN ('off', 'false', 'no', '0')
+        ORDER BY 1
+        """, [.text(schema), .textArray(SalesContract.relations.map { $0.name })])
+    return try rows.map { row throws(PostgresError) in
+      SalesDefect(
+        subject: "foreign server \(try row.text(0))",
+        problem: """
+          could hide rows by row-level security, and so payments; run as its owner: \
+          ALTER SERVER \(try row.text(0)) OPTIONS (\(try row.text(1)) options \(try row.text(2)))
+          """)
+    }
   }
 
   private struct Found {
@@ -155,8 +182,8 @@ package struct SalesExamination {
       return nil
     } catch  where error.sqlState == SQLState.insufficientPrivilege && error.message.contains("row-level security") {
       return """
-        has row-level security, which would hide rows and so payments; let the role see all rows, as the owner or by: \
-        ALTER ROLE \(role) BYPASSRLS
+        has row-level security, which would hide rows and so payments; let the role that reads the table (behind a \
+        foreign table, that of the user mapping) see all rows, as the owner or by: ALTER ROLE \(role) BYPASSRLS
         """
     } catch  where error.sqlState == SQLState.insufficientPrivilege {
       return """

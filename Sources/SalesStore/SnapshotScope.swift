@@ -15,7 +15,7 @@ package enum SnapshotScope: Hashable, Sendable {
     if try isCluster.single().bool(0) {
       let distributed = try connection.execute(
         Self.used + "SELECT EXISTS (SELECT 1 FROM pg_dist_partition p JOIN used u ON u.oid = p.logicalrelid)",
-        [.text(schema)])
+        Self.parameters(schema))
       if try distributed.single().bool(0) {
         self = .noConnection
         return
@@ -25,17 +25,22 @@ package enum SnapshotScope: Hashable, Sendable {
       Self.used + """
         SELECT count(DISTINCT f.ftserver), count(*) FILTER (WHERE c.relkind IN ('r', 'm'))
         FROM used u JOIN pg_class c USING (oid) LEFT JOIN pg_foreign_table f ON f.ftrelid = c.oid
-        """, [.text(schema)]
+        """, Self.parameters(schema)
     ).single()
     let (foreign, hasOwnRows) = (try databases.int64(0), try databases.int64(1) > 0)
     self = foreign == 0 ? .everyConnection : foreign == 1 && !hasOwnRows ? .oneConnection : .noConnection
   }
 
-  /// The three relations and all their underlying relations. A materialized view has rows of its own.
-  private static let used = """
+  private static func parameters(_ schema: String) -> [PostgresValue] {
+    [.text(schema), .textArray(["orders", "receipts", "deliveries"])]
+  }
+
+  /// SQL: the relations of schema $1 with the names $2, and all their underlying relations. A materialized view has rows
+  /// of its own.
+  static let used = """
     WITH RECURSIVE used(oid) AS (
       SELECT c.oid FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-      WHERE n.nspname = $1 AND c.relname IN ('orders', 'receipts', 'deliveries')
+      WHERE n.nspname = $1 AND c.relname = ANY ($2)
       UNION
       SELECT next.oid FROM used u CROSS JOIN LATERAL (
         SELECT d.refobjid FROM pg_rewrite r JOIN pg_class v ON v.oid = r.ev_class JOIN pg_depend d ON d.objid = r.oid

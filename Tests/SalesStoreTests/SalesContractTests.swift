@@ -152,6 +152,42 @@ struct SalesContractTests {
     #expect(found.contains { $0.contains(remedy) }, "\(found)")
   }
 
+  /// The deliveries are those of another database, which `viewer` reads there.
+  private func foreignDeliveries(_ there: TestShop, options: String) -> String {
+    let database = there.conninfo.split(separator: " ").first { $0.hasPrefix("dbname=") }?.dropFirst(7) ?? ""
+    return """
+      CREATE EXTENSION IF NOT EXISTS postgres_fdw; DROP SERVER IF EXISTS "There" CASCADE;
+      CREATE SERVER "There" FOREIGN DATA WRAPPER postgres_fdw
+        OPTIONS (host '\(there.cluster.directory)', port '\(there.cluster.port)', dbname '\(database)'\(options));
+      CREATE USER MAPPING FOR CURRENT_USER SERVER "There" OPTIONS (user 'viewer');
+      ALTER SCHEMA sales RENAME TO plain; CREATE SCHEMA sales;
+      CREATE VIEW sales.orders AS SELECT * FROM plain.orders; CREATE VIEW sales.receipts AS SELECT * FROM plain.receipts;
+      IMPORT FOREIGN SCHEMA sales LIMIT TO (deliveries) FROM SERVER "There" INTO plain_deliveries;
+      CREATE VIEW sales.deliveries AS SELECT * FROM plain_deliveries.deliveries
+      """
+  }
+
+  @Test(
+    "row-level security behind a foreign table is reported, and so is a server whose sessions would apply it",
+    arguments: [
+      ("", #"ALTER SERVER "There" OPTIONS (ADD options '-c row_security=off')"#),
+      (
+        ", options '-c row_security=on -c geqo=off'",
+        #"ALTER SERVER "There" OPTIONS (SET options '-c row_security=on -c geqo=off -c row_security=off')"#
+      ), (", options '-c geqo=off -c row_security=off'", "sales.deliveries has row-level security"),
+    ])
+  func foreignRowSecurity(_ options: String, remedy: String) async throws {
+    let there = try await TestShop.make(
+      """
+      DO $$ BEGIN CREATE ROLE viewer LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$;
+      GRANT USAGE ON SCHEMA sales TO viewer; GRANT SELECT ON ALL TABLES IN SCHEMA sales TO viewer;
+      ALTER TABLE sales.deliveries ENABLE ROW LEVEL SECURITY
+      """)
+    let prepared = "DROP SCHEMA IF EXISTS plain, plain_deliveries CASCADE; CREATE SCHEMA plain_deliveries; "
+    let found = try await defects(prepared + foreignDeliveries(there, options: options))
+    #expect(found.count == 1 && found[0].contains(remedy), "\(found)")
+  }
+
   @Test("the sales schema may have any name, with quotes and spaces")
   func otherSchema() async throws {
     let shop = try await TestShop.make(#"ALTER SCHEMA sales RENAME TO "Shop's ""data""""#)
