@@ -25,7 +25,8 @@ public struct SessionProfile: Hashable, Sendable {
     var settings = [
       ("search_path", "pg_catalog, pg_temp"), ("DateStyle", "'ISO, YMD'"), ("IntervalStyle", "'postgres'"),
       ("TimeZone", "'UTC'"), ("bytea_output", "'hex'"), ("extra_float_digits", "1"),
-      ("standard_conforming_strings", "on"), ("array_nulls", "on"), ("transform_null_equals", "off"),
+      ("standard_conforming_strings", "on"), ("quote_all_identifiers", "off"), ("array_nulls", "on"),
+      ("transform_null_equals", "off"),
       ("default_transaction_isolation", "'read committed'"), ("default_transaction_deferrable", "off"),
       ("client_min_messages", "'notice'"), ("lock_timeout", "0"),
       ("idle_in_transaction_session_timeout", "\(idleMilliseconds)"),

@@ -14,6 +14,7 @@ import Testing
     ALTER ROLE hostile SET bytea_output TO 'escape';
     ALTER ROLE hostile SET extra_float_digits TO -15;
     ALTER ROLE hostile SET standard_conforming_strings TO off;
+    ALTER ROLE hostile SET quote_all_identifiers TO on;
     ALTER ROLE hostile SET statement_timeout TO '60s';
     ALTER ROLE hostile SET idle_in_transaction_session_timeout TO '60s';
     ALTER ROLE hostile SET idle_session_timeout TO '60s';
@@ -39,6 +40,7 @@ import Testing
     arguments: [
       ("search_path", "pg_catalog, pg_temp"), ("DateStyle", "ISO, YMD"), ("IntervalStyle", "postgres"),
       ("TimeZone", "UTC"), ("bytea_output", "hex"), ("extra_float_digits", "1"), ("standard_conforming_strings", "on"),
+      ("quote_all_identifiers", "off"),
       ("statement_timeout", "0"), ("idle_in_transaction_session_timeout", "0"), ("idle_session_timeout", "0"),
       ("lock_timeout", "0"), ("default_transaction_isolation", "read committed"), ("transform_null_equals", "off"),
       ("client_encoding", "UTF8"), ("client_min_messages", "notice"), ("row_security", "on"),
