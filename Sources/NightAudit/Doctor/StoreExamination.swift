@@ -100,7 +100,9 @@ struct OwnSchemaExamination {
     } catch let error as PostgresError where error.sqlState == SQLState.insufficientPrivilege {
       return [.problem("schema night_audit", "may not be used; \(try remedy(connection))")]
     }
-    let differences = try SchemaDefinitions().differences(connection)
+    // A standby, which `StoreExamination` reports, cannot create the copies that are compared.
+    let isStandby = try connection.execute("SELECT pg_is_in_recovery()").single().bool(0)
+    let differences = isStandby ? [] : try SchemaDefinitions().differences(connection)
     let missing = try rights(connection, except: differences.filter(\.isForeignFunction).map(\.object))
     if !missing.isEmpty { return missing }
     let indexes = try SchemaIndex.missing(connection).map {

@@ -251,6 +251,10 @@ final class ConnectionHandle {
       result, isConnectionLost: isServerError ? isBad : isFoundLost(), wasInterrupted: interruption.isCancelled,
       statement: sql)
     error.isOfReader = profile.isReader
+    // A standby refuses to begin with another SQLSTATE than a server that refuses to write.
+    if sql == TransactionMode.readWriteBeginning, error.sqlState == SQLState.featureNotSupported {
+      error.sqlState = SQLState.readOnlyTransaction
+    }
     return error
   }
 

@@ -8,7 +8,7 @@ public enum TransactionMode: Hashable, Sendable {
   /// Read only, in the snapshot of another open transaction, by its name from `pg_export_snapshot()`.
   case importedSnapshot(String)
 
-  fileprivate static let readWriteBeginning = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
+  static let readWriteBeginning = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 }
 
 extension BlockingConnection {

@@ -6,6 +6,7 @@ public enum SQLState {
   public static let lockNotAvailable = "55P03"
   public static let queryCanceled = "57014"
   public static let adminShutdown = "57P01"
+  public static let featureNotSupported = "0A000"
   public static let readOnlyTransaction = "25006"
   public static let invalidAuthorization = "28000"
   public static let invalidPassword = "28P01"

@@ -590,21 +590,38 @@ struct DoctorTests {
 
   @Test(
     "settings of the role do not affect a night",
-    arguments: ["statement_timeout TO '1ms'", "idle_in_transaction_session_timeout TO '1ms'", "search_path TO public"])
+    arguments: [
+      "statement_timeout TO '1ms'", "idle_in_transaction_session_timeout TO '1ms'", "search_path TO public",
+      "quote_all_identifiers TO on",
+    ])
   func settings(_ setting: String) async throws {
     let found = try await diagnoses(rows: Self.sound + "ALTER ROLE auditor SET \(setting)")
     #expect(found.compactMap(\.problem) == [])
   }
 
-  @Test("a standby as our own store is a problem, because it cannot be written")
+  @Test("a standby as our own store is a problem and a configuration error, because it cannot be written")
   func standby() async throws {
     let primary = try await PrivatePostgres.start()
+    let store = primary.conninfo(database: "postgres")
+    _ = try await withBlockingThread { try Migrator.migrate($0.connect(store, applicationName: "tests")) }
     let standby = try await primary.startStandby()
     try await standby.catchUp(with: primary)
     var settings = Settings()
     settings.databaseURL = standby.conninfo(database: "postgres")
     let found = await Doctor(settings: settings).databases()
     #expect(found.contains { $0.problem?.contains("is a standby, which cannot be written") == true })
+    #expect(found.contains { $0.subject == "schema night_audit" && $0.problem == nil }, "\(found)")
+    let conninfo = settings.databaseURL
+    try await withBlockingThread { scope in
+      let connection = try scope.connect(conninfo, applicationName: "tests")
+      for begin in [{ try $0.transaction { _ in } }, { _ = try $0.pipelinedTransaction { try $0.execute("SELECT 1") } }]
+        as [(borrowing BlockingConnection) throws -> Void]
+      {
+        let error = #expect(throws: PostgresError.self) { try begin(connection) }
+        #expect(error?.exitStatus == .configuration)
+        #expect(error?.description.contains("database.url must name one that may write") == true)
+      }
+    }
   }
 
   @Test("the list of indexes is exactly that of the migrated schema")
