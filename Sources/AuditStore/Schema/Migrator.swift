@@ -30,7 +30,7 @@ package struct Migrator {
     _ connection: borrowing BlockingConnection, to migrations: [Migration] = migrations
   ) throws -> [String] {
     try connection.migration(under: lockKey) { connection in
-      try requireEncoding(connection)
+      try requireUsable(connection)
       if try !mayChange(connection, to: migrations) { return [] }
       // CREATE SCHEMA IF NOT EXISTS requires the right to create schemas even if the schema exists.
       if try connection.execute("SELECT to_regnamespace('night_audit') IS NULL").single().bool(0) {
@@ -70,7 +70,7 @@ package struct Migrator {
       switch error {
       case .missing, .outdated:
         throw SchemaError.kept(from: try row.text(1), by: try row.text(2), isOutdated: error == .outdated)
-      case .newerThanProgram, .changed, .encoding, .kept: throw error
+      case .newerThanProgram, .changed, .encoding, .triggersOff, .kept: throw error
       }
     }
     return false
@@ -80,7 +80,7 @@ package struct Migrator {
   package static func requireCurrent(
     _ connection: borrowing BlockingConnection, _ migrations: [Migration] = migrations
   ) throws {
-    try requireEncoding(connection)
+    try requireUsable(connection)
     let exists = try connection.execute("SELECT to_regclass('night_audit.schema_migrations') IS NOT NULL").single()
       .bool(0)
     guard exists else { throw SchemaError.missing }
@@ -88,10 +88,17 @@ package struct Migrator {
     if migrations.contains(where: { !present.contains($0.version) }) { throw SchemaError.outdated }
   }
 
-  /// The database must be able to store any character in texts of Apple or the shop.
-  private static func requireEncoding(_ connection: borrowing BlockingConnection) throws {
-    let encoding = try connection.execute("SELECT getdatabaseencoding()").single().text(0)
+  /// The database must be able to store any character in texts of Apple or the shop, and run the schema's triggers.
+  private static func requireUsable(_ connection: borrowing BlockingConnection) throws {
+    let row = try connection.execute(
+      """
+      SELECT getdatabaseencoding(), current_setting('session_replication_role') = 'replica', quote_ident(session_user),
+        quote_ident(current_database())
+      """
+    ).single()
+    let encoding = try row.text(0)
     if !["UTF8", "SQL_ASCII"].contains(encoding) { throw SchemaError.encoding(encoding) }
+    if try row.bool(1) { throw SchemaError.triggersOff(role: try row.text(2), database: try row.text(3)) }
   }
 
   /// The versions of the applied migrations. Throws `SchemaError` if one is not of this program.
@@ -120,6 +127,7 @@ package enum SchemaError: RunEndingError, Equatable, CustomStringConvertible {
   case newerThanProgram(found: Int)
   case changed(version: Int)
   case encoding(String)
+  case triggersOff(role: String, database: String)
 
   package var exitStatus: ExitStatus { .configuration }
 
@@ -142,6 +150,14 @@ package enum SchemaError: RunEndingError, Equatable, CustomStringConvertible {
       The database of database.url is in \(encoding), which lacks characters that Apple and the shop use. Run: \
       CREATE DATABASE night_audit ENCODING 'UTF8' TEMPLATE template0; name it in database.url, and the shop's own, which may \
       stay as it is, in database.salesUrl.
+      """
+    case .triggersOff(let role, let database):
+      """
+      The setting session_replication_role is replica. No trigger of night_audit runs, and the trail would miss changes. \
+      Run as a superuser the one of these that names the place of the setting: \
+      ALTER ROLE \(role) RESET session_replication_role, \
+      ALTER ROLE \(role) IN DATABASE \(database) RESET session_replication_role, or \
+      ALTER DATABASE \(database) RESET session_replication_role.
       """
     }
   }

@@ -34,6 +34,22 @@ import Testing
     }
   }
 
+  @Test func aSessionWithoutTriggersIsRefused() async throws {
+    let database = try await PrivatePostgres.shared().createDatabase()
+    try await withBlockingThread { scope in
+      let connection = try scope.connect(database, applicationName: "night-audit tests")
+      for step in [{ _ = try Migrator.migrate($0) }, { try Migrator.requireCurrent($0) }]
+        as [(borrowing BlockingConnection) throws -> Void]
+      {
+        try connection.executeScript("SET session_replication_role = replica")
+        let error = #expect(throws: SchemaError.self) { try step(connection) }
+        #expect(error?.description.contains("ALTER ROLE postgres RESET session_replication_role") == true)
+        try connection.executeScript("SET session_replication_role = local")
+        try step(connection)
+      }
+    }
+  }
+
   @Test func aLaterMigrationIsAppliedOnceAfterTheSchema() async throws {
     let database = try await PrivatePostgres.shared().createDatabase()
     try await withBlockingThread { scope in
