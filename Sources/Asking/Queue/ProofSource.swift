@@ -40,6 +40,7 @@ package struct ProofSource: Sendable {
     from: Instant, until: Instant, asOf: Instant, _ take: @Sendable ([CheckRow]) async throws -> Int
   ) async throws -> Int {
     try await read(
+      "receipts",
       """
       SELECT r.receipt_id::text, r.order_id::text, r.received_at,
         r.status::text COLLATE "C" IS DISTINCT FROM 'verified', r.user_id::text, r.environment::text
@@ -66,6 +67,7 @@ package struct ProofSource: Sendable {
     _ take: @Sendable ([(id: Identifier, candidate: PendingLookups.Candidate?)]) async throws -> Int
   ) async throws -> Int {
     try await read(
+      "orders",
       """
       SELECT o.order_id::text, coalesce(\(Self.bundleId), $4),
         \(SalesRows.statedTransaction),
@@ -286,17 +288,19 @@ package struct ProofSource: Sendable {
     return ListedProofs(receiptIds: receiptIds, orderIds: orderIds)
   }
 
-  /// Reads a query through a cursor, so that memory holds one portion at a time.
+  /// Reads a query through a cursor, so that memory holds one portion at a time. The cursor has the name of the relation,
+  /// because an error shows the text of its statement.
   private func read(
-    _ sql: String, _ parameters: [PostgresValue], _ take: @Sendable (PostgresRows) async throws -> Int
+    _ relation: String, _ sql: String, _ parameters: [PostgresValue],
+    _ take: @Sendable (PostgresRows) async throws -> Int
   ) async throws -> Int {
     try await session.run { session, _ in
       var count = 0
       try await session.executeScript("BEGIN READ ONLY")
       do {
-        try await session.execute("DECLARE portions NO SCROLL CURSOR FOR \(sql)", parameters)
+        try await session.execute("DECLARE \(relation) NO SCROLL CURSOR FOR \(sql)", parameters)
         while true {
-          let rows = try await session.execute("FETCH \(Self.rowsAtATime) FROM portions")
+          let rows = try await session.execute("FETCH \(Self.rowsAtATime) FROM \(relation)")
           if rows.isEmpty { break }
           count += try await take(rows)
         }
