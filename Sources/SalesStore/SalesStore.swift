@@ -1,3 +1,4 @@
+import Foundation
 import Postgres
 import Reconciliation
 import Run
@@ -65,13 +66,21 @@ package enum SalesStore {
   /// with a snapshot taken after them (PostgreSQL documentation, "Handling Query Conflicts").
   private static func awaitReplay(_ settings: Settings, _ scope: BlockingScope) throws(PostgresError) {
     let connection = try open(settings, scope, applicationName: "night-audit: waiting for replay")
-    // NULL on a primary, and on a standby that reads an archive.
-    let received = try connection.execute("SELECT pg_last_wal_receive_lsn()::text").single().optionalText(0)
-    guard let received else { return }
+    var position: String?
     for _ in 0..<600 {
-      let replayed = try connection.execute("SELECT pg_last_wal_replay_lsn() >= $1::pg_lsn", [.text(received)])
-      if try replayed.single().bool(0) { return }
-      _ = try connection.execute("SELECT pg_sleep(0.1)")
+      do throws(PostgresError) {
+        if position == nil {
+          position = try connection.execute("SELECT pg_last_wal_receive_lsn()::text").single().optionalText(0)
+          // NULL on a primary, and on a standby that reads an archive.
+          if position == nil { return }
+        }
+        let replayed = try connection.execute("SELECT pg_last_wal_replay_lsn() >= $1::pg_lsn", [.text(position)])
+        if try replayed.single().bool(0) { return }
+      } catch  where error.sqlState == SQLState.serializationFailure && error.kind == .server {
+        // Recovery cancels any statement that has a snapshot, even this one.
+      }
+      // Here and not in the server, where a waiting statement would have a snapshot.
+      Thread.sleep(forTimeInterval: 0.1)
     }
   }
 }

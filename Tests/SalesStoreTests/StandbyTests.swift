@@ -109,6 +109,42 @@ struct StandbyTests {
     #expect(counted == 2)
   }
 
+  @Test("a conflict with recovery while replay is awaited ends nothing")
+  func conflictWhileWaiting() async throws {
+    let shop = try await TestShop.make(in: try await PrivatePostgres.start(), insertOrder())
+    let (standby, settings) = try await shop.standby("max_standby_streaming_delay = 0\nhot_standby_feedback = off")
+    defer { withExtendedLifetime(standby) {} }
+    let conninfo = shop.conninfo
+    async let resumed: Void = withBlockingThread { scope in
+      let other = try SalesStore.open(settings, scope, applicationName: "tests")
+      let isAwaited = """
+        SELECT EXISTS (SELECT FROM pg_stat_activity
+          WHERE application_name LIKE '%waiting for replay' AND query ~ 'replay_lsn|sleep')
+        """
+      while try !other.execute(isAwaited).single().bool(0) {}
+      // Replay may cancel this statement too.
+      _ = try? other.execute("SELECT pg_wal_replay_resume()")
+    }
+    let counted = try await withBlockingThread { scope in
+      let owner = try scope.connect(conninfo, applicationName: "tests")
+      let reader = try SalesStore.connect(settings, scope, applicationName: "tests")
+      var attempts = 0
+      return try SalesStore.restartingOnce(settings, scope) { _ in
+        attempts += 1
+        if attempts > 1 { return try reader.execute("SELECT count(*) FROM sales.orders").single().int64(0) }
+        _ = try reader.execute("SELECT pg_wal_replay_pause()")
+        try owner.execute("DELETE FROM sales.orders")
+        try owner.executeScript("VACUUM sales.orders")
+        try wait(for: "pg_last_wal_receive_lsn()", of: owner, on: reader)
+        var error = PostgresError(.server, "canceling statement due to conflict with recovery")
+        error.sqlState = SQLState.serializationFailure
+        throw error
+      }
+    }
+    try await resumed
+    #expect(counted == 0)
+  }
+
   @Test("sales are read from another cluster")
   func otherCluster() async throws {
     let other = try await PrivatePostgres.start(settings: "DateStyle = 'German, DMY'\nTimeZone = 'Pacific/Apia'")

@@ -72,6 +72,22 @@ import Testing
     #expect(!error.description(inDoctor: true).contains("night-audit doctor"))
   }
 
+  @Test(
+    "the advice for a statement that reads the shop names the cause",
+    arguments: [
+      ("40001", "canceling statement due to conflict with recovery", "hot_standby_feedback", "other sessions changed"),
+      ("42883", "function price(integer) does not exist", "pg_catalog", ""),
+      ("22P05", "character has no equivalent in encoding UTF8", "the page Configuration", "encoding lacks"),
+      ("08P01", "query_wait_timeout", "pool_size", "pool_size"),
+    ])
+  func adviceOfReader(_ state: String, _ message: String, advice: String, otherwise: String) {
+    var error = PostgresError(.connectionLost, message)
+    error.sqlState = state
+    #expect("\(error)".contains(otherwise) || otherwise.isEmpty, "\(error)")
+    error.isOfReader = true
+    #expect("\(error)".contains(advice), "\(error)")
+  }
+
   @Test("constants in the text of a statement are masked") func masking() async throws {
     let error = try await postgresError {
       try await onConnection { connection in
