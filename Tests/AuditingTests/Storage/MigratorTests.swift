@@ -224,6 +224,15 @@ import Testing
     }
   }
 
+  @Test func theFunctionsPassAllChecksOfTheirLanguage() async throws {
+    let database = try await PrivatePostgres.shared().createDatabase()
+    try await withBlockingThread { scope in
+      let connection = try scope.connect(database, applicationName: "night-audit tests")
+      try connection.executeScript("SET plpgsql.extra_errors TO 'all'")
+      #expect(try Migrator.migrate(connection) == ["1 schema"])
+    }
+  }
+
   @Test func twoMigrationsAtOnceApplyEachMigrationOnce() async throws {
     let database = try await PrivatePostgres.shared().createDatabase()
     let applied = try await withThrowingTaskGroup(of: [String].self) { group in
