@@ -47,15 +47,32 @@ public struct OrderFacts: Sendable {
     Claimant(
       order: order, proven: list, known: knownList, signedIds: signedIds, proofIds: proofIds,
       proofValidity: proofValidity,
-      isOpen: isOpen(rules), isStatedIDUnknown: lookup?.outcome == .notFound, hasGoods: hasGoods ?? (unrevokedUnits > 0)
+      isOpen: isOpen(rules), isStatedIDUnknown: lookupOutcome == .notFound, hasGoods: hasGoods ?? (unrevokedUnits > 0)
     )
+  }
+
+  /// The outcome of the look-up; `verified` if Apple has stated the ID since it answered that it does not know it.
+  var lookupOutcome: CheckOutcome? {
+    guard lookup?.outcome == .notFound, let answeredAt = lookup?.answeredAt, let id = order.transactionId else {
+      return lookup?.outcome
+    }
+    // The stated transaction of an owner of another one may be among the lost claims alone.
+    let records = known + proven + claims.lost.map(\.transaction)
+    let isStatedSince = records.contains { record in
+      switch record.environment {
+      case .production, .sandbox: record.isOf(id) && record.signedDate > answeredAt
+      // Not signed by Apple.
+      case .xcode, .localTesting: false
+      }
+    }
+    return isStatedSince ? .verified : .notFound
   }
 
   public var proofValidity: ProofValidity {
     let sound = validReceipts
     guard !sound.isEmpty, sound.allSatisfy({ $0.state.outcome == .rejected }) else { return .notAllRejected }
     let isUnreadable = sound.allSatisfy { $0.state.isUnreadable }
-    switch lookup?.outcome {
+    switch lookupOutcome {
     case .verified: return isUnreadable ? .allUnreadableIDKnown : .allRejectedIDKnown
     case .notFound: return .allRejected
     case .pending, .unanswered, .review, .rejected: return .allRejectedIDPending
@@ -210,7 +227,7 @@ public struct OrderFacts: Sendable {
   }
 
   var isStatedIDPending: Bool {
-    order.transactionId != nil && claims.named == nil && claims.refused == nil && lookup?.outcome != .notFound
+    order.transactionId != nil && claims.named == nil && claims.refused == nil && lookupOutcome != .notFound
   }
 
   /// The reason of an unpaid verdict as a clause. Without a receipt, the stated transaction is of another app.

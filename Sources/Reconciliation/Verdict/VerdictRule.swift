@@ -179,10 +179,10 @@ public enum VerdictRule: String, CaseIterable, Sendable {
   }
 
   private func lookedUp(_ facts: OrderFacts, _ rules: Rules, _ because: inout Because) -> Verdict? {
-    guard let lookup = facts.lookup else {
+    guard let lookup = facts.lookup, let outcome = facts.lookupOutcome else {
       return because.noting(nil, "No transaction ID needed a look-up of its own.")
     }
-    switch lookup.outcome {
+    switch outcome {
     case .pending:
       return because.noting(
         .unconfirmed(.neverChecked),

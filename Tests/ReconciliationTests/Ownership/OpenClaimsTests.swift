@@ -48,6 +48,22 @@ import Testing
     Case("a malformed proof is a weaker reason than an unknown ID", "unpaid not_found") {
       $0.order(stating: "T1", with: .unreadable, lookup: .notFound())
     },
+    Case("a malformed proof, and Apple has stated the ID since it did not know it", "paid") {
+      $0.transaction()
+      $0.order(stating: "T1", with: .unreadable, lookup: .notFound(at: asOf - .hours(7)))
+    },
+    Case("a malformed proof, and Apple stated the ID before it did not know it", "unpaid not_found") {
+      $0.transaction()
+      $0.order(stating: "T1", with: .unreadable, lookup: .notFound())
+    },
+    Case("a malformed proof and an ID stated since, beside a verified receipt with that ID", "unconfirmed unreadable") {
+      $0.order("other", by: "ann", stating: "T1", with: .list($0.transaction()))
+      $0.order(stating: "T1", with: .unreadable, lookup: .notFound(at: asOf - .hours(7)))
+    },
+    Case("a malformed proof, and a transaction of the ID made in Xcode since", "unpaid not_found") {
+      $0.transaction { $0.environment = .xcode }
+      $0.order(stating: "T1", with: .unreadable, lookup: .notFound(at: asOf - .hours(7)))
+    },
     Case("an empty list is a weaker reason than an unknown ID", "unpaid not_found") {
       $0.order(stating: "T1", with: .list(), lookup: .notFound())
     },
@@ -144,6 +160,7 @@ import Testing
     arguments: [
       (.unanswered(.unreachable), .signatureInvalid, false), (.neverChecked, .malformed, false),
       (.notFound(), .signatureInvalid, true), (nil, .signatureInvalid, true), (nil, .malformed, false),
+      (.notFound(at: asOf - .hours(7)), .signatureInvalid, false), (.notFound(at: asOf - .hours(7)), .malformed, false),
     ] as [(ProofState?, PaymentReason, Bool)])
   func namesOfFalseProofs(lookup: ProofState?, proof: PaymentReason, isOrphan: Bool) {
     for isContested in [false, true] {
