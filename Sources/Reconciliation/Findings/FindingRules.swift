@@ -231,13 +231,16 @@ final class FindingRules {
 
   /// The oldest of Apple's answers behind a finding; nil: one is missing.
   /// A vain attempt does not renew an answer, and facts known before a proof came do not answer for the proof.
+  /// A finding on an owned payment does not rest on proofs that a local check refused.
   func evidenceCheckedAt(_ transaction: TransactionRecord?, _ receipt: Receipt?) -> Instant? {
     if let receipt { return receipt.state.answeredAt }
-    var answers = facts.validReceipts.map(\.state.answeredAt)
+    let payment = transaction ?? facts.claims.owned.first ?? verdict?.transaction
+    let isOnOwnedPayment =
+      comparable != nil && facts.claims.owned.contains { $0.purchaseKey == payment?.purchaseKey }
+    let receipts = facts.validReceipts.filter { !isOnOwnedPayment || !$0.state.isRefusedLocally }
+    var answers = receipts.map(\.state.answeredAt)
     if let lookup = facts.lookup { answers.append(lookup.answeredAt) }
-    if let transaction = transaction ?? facts.claims.owned.first ?? verdict?.transaction {
-      answers.append(transaction.checkedAt)
-    }
+    if let payment { answers.append(payment.checkedAt) }
     let known = answers.compactMap(\.self)
     return known.count == answers.count ? known.min() : nil
   }

@@ -107,6 +107,9 @@ public struct ProofStateFields<ID: FieldText, Text: FieldText>: Equatable {
   /// True if the proof supports its sender's claim: neither rejected nor by an unknown signer.
   public var isProof: Bool { outcome != .rejected && !isUnproven }
 
+  /// True if a local check refused the proof. No question to Apple renews such an answer.
+  var isRefusedLocally: Bool { outcome == .rejected && channel == .offline }
+
   public var isUnreadable: Bool { outcome == .rejected && reason == .malformed }
 
   /// True if a missing answer could reveal a production payment. A signed or sandbox proof cannot.

@@ -105,6 +105,20 @@ import Testing
     #expect(try found(.deliveredNotPaid, in: scene).evidenceCheckedAt == nil)
   }
 
+  @Test(
+    "A payload that a local check refused leaves the date and the action of a paid order alone",
+    arguments: [(EvidenceChannel.offline, FindingAction.deliver), (.verifyReceipt, .look)])
+  func besideRefusedPayload(channel: EvidenceChannel, action: FindingAction) throws {
+    let finding = try found(.paidNotDelivered) { scene in
+      let order = scene.order(with: .signed(scene.transaction { $0.checkedAt = asOf }))
+      scene.receipt("refused", for: order, .rejected(.malformed)) {
+        ($0.state.channel, $0.state.answeredAt) = (channel, asOf - .days(1))
+      }
+    }
+    #expect(finding.action == action)
+    #expect(finding.evidenceCheckedAt == (action == .deliver ? asOf : asOf - .days(1)))
+  }
+
   @Test("The receipt of a finding supports it, and was never rejected for another reason")
   func evidence() throws {
     let forged = ProofState.rejected(.signatureInvalid)
