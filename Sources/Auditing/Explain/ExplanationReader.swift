@@ -40,7 +40,8 @@ struct ExplanationReader {
       if let twice = try boughtTwice(judgement) { judgement.add(twice) }
     }
     let (transactions, leftOver) = try transactions(group, facts, around, matching)
-    let findings = judgement.findings + orphanFindings + leftOver
+    let unclaimed = try sharingStakes(leftOver, with: judgement)
+    let findings = judgement.findings + orphanFindings + unclaimed
     let repeatedRows = around.repeatedRows[orderId] ?? 0
     let sorted = deliveries.sorted { ($0.deliveredAt, $0.deliveryId) < ($1.deliveredAt, $1.deliveryId) }
     var explanation = Explanation(
@@ -69,14 +70,44 @@ struct ExplanationReader {
     repeated.take(judgement)
     for other in try orders.nonConsumables(beside: [order.orderId]) ?? []
     where other.productId == order.productId && other.orderId != order.orderId {
-      let around = try RelatedOrders(around: [other.orderId], orders)
-      guard let group = around.groups[other.orderId] else { continue }
-      let matching = around.matched(for: other.orderId, rules: rules)
-      let facts = OrderFacts.assembled(
-        other, group, [], matching.transactions, matching.matched, rules: rules, open: around.open)
-      repeated.take(Judgement(judging: facts, rules: rules))
+      if let judgement = try self.judgement(of: other, []) { repeated.take(judgement) }
     }
     return repeated.findings().first { $0.orderId == order.orderId }
+  }
+
+  private func judgement(of order: Order, _ deliveries: [Delivery]) throws -> Judgement? {
+    let around = try RelatedOrders(around: [order.orderId], orders)
+    guard let group = around.groups[order.orderId] else { return nil }
+    let matching = around.matched(for: order.orderId, rules: rules)
+    let facts = OrderFacts.assembled(
+      order, group, deliveries, matching.transactions, matching.matched, rules: rules, open: around.open)
+    return Judgement(judging: facts, rules: rules)
+  }
+
+  /// Removes the amount at risk of orphan payments that an accused order of the person carries, as in the report.
+  private func sharingStakes(_ payments: [Finding], with judgement: Judgement) throws -> [Finding] {
+    var stakes = SharedStakes(rules: rules)
+    for payment in payments { stakes.add(payment: payment) }
+    if stakes.isEmpty { return payments }
+    for finding in judgement.findings { stakes.add(order: finding) }
+    let users = payments.compactMap(\.userId).reduce(into: Set<Identifier>()) { $0.formUnion(rules.people.ids(of: $1)) }
+    let placed = try orders.orders(orders.orderIds(ofUsers: users)).values
+    for other in placed where other.orderId != judgement.row.orderId && other.createdAt >= rules.lookbackStart {
+      let mayShare = payments.contains { payment in
+        payment.productId == other.productId && payment.bundleId == rules.bundleId(of: other)
+          && payment.occurredAt.map { ($0 - other.createdAt).magnitude <= rules.matchWindow } ?? false
+      }
+      guard mayShare, let accused = try self.judgement(of: other, orders.deliveries(of: other.orderId)) else {
+        continue
+      }
+      for finding in accused.findings { stakes.add(order: finding) }
+    }
+    let carried = stakes.carriedPayments()
+    return payments.map { payment in
+      var payment = payment
+      if carried.contains(payment.identity) { payment.atStake = nil }
+      return payment
+    }
   }
 
   /// Adds users with the account tokens that the audit asks about for this order.
