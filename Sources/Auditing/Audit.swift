@@ -81,6 +81,8 @@ package struct Audit {
   }
 
   private struct Reading {
+    /// The plan with the people and products of the shop.
+    var plan: AuditPlan
     var collector: AuditCollector
     var folder: ReportFolder?
     var aged: [CriticalEvidence.Proof]
@@ -139,8 +141,8 @@ package struct Audit {
       of: plan.selection.isNarrowing ? [] : collector.doubtfulPayments, bundleIds: settings.sweptApps.map(\.bundleId),
       asOf: plan.asOf, staleAfter: plan.staleAfter, on: stores.rows.own)
     return Reading(
-      collector: collector, folder: folder, aged: aged, customers: customers, base: base, sales: sales, counts: counts,
-      rows: stores.rows)
+      plan: completed, collector: collector, folder: folder, aged: aged, customers: customers, base: base,
+      sales: sales, counts: counts, rows: stores.rows)
   }
 
   private func readStores(
@@ -233,7 +235,7 @@ package struct Audit {
     let base = reading.base
     let changes = NightChanges(base: base, plan: plan, temporaryDirectory: collector.temporaryDirectory)
     var figures = NightFigures(pseudonyms: settings.pseudonyms)
-    let (findings, first) = try reportFindings(collector, changes, &figures, rows.own, recording)
+    let (findings, first) = try reportFindings(reading.plan, collector, changes, &figures, rows.own, recording)
     try collector.nights.compare(
       with: base, isKept: record != nil, plan.selection, asOf: plan.asOf,
       createdBefore: plan.period.start, lookbackStart: plan.rules.lookbackStart, in: dimensions, on: rows.own,
@@ -346,7 +348,7 @@ package struct Audit {
   // MARK: - Findings
 
   private func reportFindings(
-    _ collector: AuditCollector, _ changes: NightChanges, _ figures: inout NightFigures,
+    _ plan: AuditPlan, _ collector: AuditCollector, _ changes: NightChanges, _ figures: inout NightFigures,
     _ coordinator: borrowing BlockingConnection, _ recording: borrowing BlockingConnection?
   ) throws -> (FindingsSummary, first: [ReportedFinding]) {
     let worst = SpillSorter(directory: collector.temporaryDirectory)
@@ -369,7 +371,9 @@ package struct Audit {
       var zone = dimensions
       let table = try PostgresIdentifier("tonight")
       try connection.copyIn(into: table, columns: FindingsHistory.tonightColumns) { writer in
-        compared = try comparison.compare(collector.findings, on: coordinator, figures: &figures) { reported in
+        compared = try comparison.compare(
+          collector.findings, unlisted: collector.unlisted, on: coordinator, figures: &figures
+        ) { reported in
           try keep(reported)
           try FindingsHistory.write(reported, in: &zone, to: &writer)
         }
@@ -377,7 +381,8 @@ package struct Audit {
       guard let compared else { throw RecordReader.Mismatch() }
       summary = compared
     case .none:
-      summary = try comparison.compare(collector.findings, on: coordinator, figures: &figures, each: keep)
+      summary = try comparison.compare(
+        collector.findings, unlisted: collector.unlisted, on: coordinator, figures: &figures, each: keep)
     }
     var first = FirstFindings()
     while let next = try worst.next() {

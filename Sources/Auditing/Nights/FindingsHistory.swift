@@ -44,14 +44,15 @@ struct FindingsHistory {
   private static let batch = 2_000
 
   /// Compares tonight's findings, sorted by ID, with those of earlier nights.
+  /// - Parameter unlisted: findings that the filters leave out, and that may share an amount at risk.
   func compare(
-    _ sorter: SpillSorter, on connection: borrowing BlockingConnection, figures: inout NightFigures,
+    _ sorter: SpillSorter, unlisted: SpillSorter, on connection: borrowing BlockingConnection, figures: inout NightFigures,
     each: (ReportedFinding) throws -> Void
   ) throws -> FindingsSummary {
     var summary = FindingsSummary()
     var last: [UInt8]?
     var batch: [ReportedFinding] = []
-    let carried = try carriedPayments(sorter)
+    let carried = try carriedPayments(sorter, unlisted)
     while let record = try sorter.next() {
       let digest = [UInt8](record.key)
       // Two rows with the same kind and subject are one finding.
@@ -73,22 +74,24 @@ struct FindingsHistory {
     return summary
   }
 
-  /// The orphan payments whose amount at risk an accused order carries. Leaves the sorter at its start.
-  private func carriedPayments(_ sorter: SpillSorter) throws -> Set<String> {
+  /// The orphan payments whose amount at risk an accused order carries. Leaves the sorters at their start.
+  private func carriedPayments(_ sorters: SpillSorter...) throws -> Set<String> {
     var stakes = SharedStakes(rules: plan.rules)
     func forEach(_ kinds: (UInt8?) -> Bool, _ body: (Finding) -> Void) throws {
-      try sorter.restart()
-      while let record = try sorter.next() {
-        // A finding begins with its kind.
-        guard kinds(record.content.first) else { continue }
-        var reader = RecordReader(record.content)
-        body(try Finding(from: &reader))
+      for sorter in sorters {
+        try sorter.restart()
+        while let record = try sorter.next() {
+          // A finding begins with its kind.
+          guard kinds(record.content.first) else { continue }
+          var reader = RecordReader(record.content)
+          body(try Finding(from: &reader))
+        }
       }
     }
     let orphan = UInt8(clamping: FindingKind.orphanPayment.index)
     try forEach({ $0 == orphan }) { stakes.add(payment: $0) }
     if !stakes.isEmpty { try forEach({ $0 != orphan }) { stakes.add(order: $0) } }
-    try sorter.restart()
+    for sorter in sorters { try sorter.restart() }
     return stakes.carriedPayments()
   }
 

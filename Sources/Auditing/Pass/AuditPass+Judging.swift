@@ -221,6 +221,8 @@ extension AuditPass {
         }
       }
       try collector.add(judgement, subjects: subjects, explanation: explanation, plan: plan)
+    } else if isJudged {
+      for finding in judgement.findings { try collector.add(unlisted: finding) }
     }
     for (record, userId) in transactions.unshared(by: group, rules: plan.rules) {
       if !claims.referTo(record, stating: order.transactionId) {

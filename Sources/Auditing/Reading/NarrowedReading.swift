@@ -6,7 +6,7 @@ import SalesStore
 import Streams
 
 /// The rows for a report on one order or user: every claim to a listed payment, with its facts. Further orders are read
-/// but neither judged nor listed, so the result equals that of a full audit.
+/// but not listed, so the result equals that of a full audit.
 struct NarrowedReading {
   private let plan: AuditPlan
   private let sales: SalesRows
@@ -41,10 +41,14 @@ struct NarrowedReading {
     } else if let orderId = plan.selection.orderId {
       start = [orderId]
     } else if let userId {
-      start = try reader.orderIds(ofUsers: [userId])
-      for row in try reader.rows(ofUser: userId, in: "receipts", id: "receipt_id", date: "received_at") {
-        if let id = row.id { receipts.insert(id) }
-        if let id = row.orderId { orders.insert(id) }
+      // Orders and payments under other IDs of the person share amounts at risk with the listed ones.
+      let users = reader.rules.people.ids(of: userId)
+      start = try reader.orderIds(ofUsers: users)
+      for user in users {
+        for row in try reader.rows(ofUser: user, in: "receipts", id: "receipt_id", date: "received_at") {
+          if let id = row.id { receipts.insert(id) }
+          if let id = row.orderId { orders.insert(id) }
+        }
       }
       for row in try reader.rows(ofUser: userId, in: "deliveries", id: "delivery_id", date: "delivered_at") {
         if let id = row.orderId { orders.insert(id) } else if let id = row.id { deliveries.insert(id) }

@@ -21,6 +21,8 @@ final class AuditCollector {
   private(set) var days: DayTotals
   private let users: UserTotals
   let findings: SpillSorter
+  /// Orphan payments that the filters leave out, and findings of orders that one may pay. They share amounts at risk.
+  let unlisted: SpillSorter
   let refunds: CollectedRefunds
   private var sandbox = SandboxTotals()
   /// Owners by transaction ID; nil if claims are not saved.
@@ -57,6 +59,7 @@ final class AuditCollector {
     self.temporaryDirectory = temporaryDirectory
     users = UserTotals(directory: temporaryDirectory)
     findings = SpillSorter(directory: temporaryDirectory)
+    unlisted = SpillSorter(directory: temporaryDirectory)
     refunds = CollectedRefunds(directory: temporaryDirectory)
     nights = OrderNights(isWanted: comparesNights, testUsers: testUsers, temporaryDirectory: temporaryDirectory)
     claims = storesClaims ? SpillSorter(directory: temporaryDirectory) : nil
@@ -100,6 +103,7 @@ final class AuditCollector {
     try users.takeIfMany(from: &totals)
     days.join(next.days)
     try findings.absorb(next.findings)
+    try unlisted.absorb(next.unlisted)
     try refunds.join(next.refunds)
     try nights.join(next.nights)
     if let theirs = next.claims { try claims?.absorb(theirs) }
@@ -348,9 +352,17 @@ final class AuditCollector {
 
   /// Adds a finding without an order if the filters include it.
   func add(_ finding: Finding, subjects: [CheckSubject], plan: AuditPlan) throws {
-    guard plan.selection.includes(finding) else { return }
+    guard plan.selection.includes(finding) else { return try add(unlisted: finding) }
     if let date = finding.occurredAt, plan.period.contains(date) { totals.count(withoutOrder: finding.kind) }
     try keep(finding, subjects, [], asOf: plan.asOf)
+  }
+
+  /// Adds a finding that the filters leave out, if it may share an amount at risk with a listed one.
+  func add(unlisted finding: Finding) throws {
+    guard finding.atStake != nil, finding.kind == .orphanPayment || finding.kind.has(.mayBePaidByOrphan) else { return }
+    record.clear()
+    finding.write(to: &record)
+    try unlisted.add(key: finding.digest, content: record.content)
   }
 
   /// Adds a finding that holds if goods of a subscription were not taken back. Orders are judged later.

@@ -2,6 +2,7 @@
 public struct SharedStakes {
   private struct Sale: Hashable {
     var person: Identifier
+    var bundleId: String?
     var productId: Identifier
     var amount: Money
   }
@@ -32,7 +33,8 @@ public struct SharedStakes {
     guard let userId = finding.userId, let productId = finding.productId, let amount = finding.atStake else {
       return nil
     }
-    return Sale(person: rules.people.person(userId), productId: productId, amount: amount)
+    return Sale(
+      person: rules.people.person(userId), bundleId: finding.bundleId, productId: productId, amount: amount)
   }
 
   /// The identities of the payments whose amount an order carries. Each order carries that of one payment.

@@ -170,7 +170,9 @@ import Testing
     for finding in findings { try collector.add(finding, subjects: [], plan: plan) }
     let history = FindingsHistory(plan: plan, owners: FindingOwners(), changes: changes, today: "2026-11-20")
     var figures = NightFigures()
-    _ = try connection.transaction { try history.compare(collector.findings, on: $0, figures: &figures) { _ in } }
+    _ = try connection.transaction {
+      try history.compare(collector.findings, unlisted: collector.unlisted, on: $0, figures: &figures) { _ in }
+    }
     try changes.explainClosed(on: connection)
     return (try changes.forEach(collector.write(change:)).counts, figures)
   }

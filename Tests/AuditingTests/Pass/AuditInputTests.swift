@@ -1,6 +1,7 @@
 import Foundation
 import Logging
 import Postgres
+import Publishing
 import Reconciliation
 import Reporting
 import Settings
@@ -59,12 +60,24 @@ import Testing
     #expect(findings["reviewed"]?["delivered_not_paid"] == "minor")
     #expect(findings["reviewed"]?["sandbox_delivered"] == "minor")
     #expect(findings["unreviewed"]?["delivered_not_paid"] == "critical")
+    // Two IDs of one person: an accused order carries the amount of the payment, also where filters leave it out.
+    #expect(try stakes(report["findings.csv"] ?? []) == ["delivered_not_paid": "9.90", "orphan_payment": ""])
+    var plan = try CrowdedShop.plan(settings)
+    plan.selection = .narrowed { $0.userId = "account" }
+    let audit = Audit(settings: settings, plan: plan, faults: [:], stop: StopSignal(), progress: .quiet)
+    let path = folder.file("account")
+    _ = try await withBlockingThread { scope in
+      try audit.report(scope, destination: .exact(path), saving: nil) { _, _ in }
+    }
+    #expect(try stakes(try CrowdedShop.tables(path)["findings.csv"] ?? []) == ["orphan_payment": ""])
     let named = ["unknown", "long", "emptied", "renamed", "of-other-app"]
     let accused = named.filter { findings[$0]?["delivered_not_paid"] != nil }
     #expect(accused == ["unknown", "long"])
     let explain = Explain(settings: settings)
     let repeated = try await explain.order("repeated", asOf: Self.asOf).findings
     #expect(!repeated.contains { $0.kind == .wrongUser })
+    let unclaimed = try await explain.order("lister", asOf: Self.asOf).findings.first { $0.kind == .orphanPayment }
+    #expect(unclaimed?.amount == "9.90" && unclaimed?.atStake == nil)
     for (order, reason) in zip(named, [.notFound, .noEvidence, .notInReceipt, .neverChecked] as [PaymentReason]) {
       let explanation = try await explain.order(Identifier(order), asOf: Self.asOf)
       #expect(explanation.paymentReason == reason, "\(order)")
@@ -77,6 +90,17 @@ import Testing
     let kind = try #require(header.firstIndex(of: "kind"))
     let severity = try #require(header.firstIndex(of: "severity"))
     return rows.dropFirst().reduce(into: [:]) { $0[$1[order], default: [:]][$1[kind]] = $1[severity] }
+  }
+
+  /// The amounts at risk of the order `accused` and the payment `T1-unclaimed`, by kind.
+  private func stakes(_ rows: [[String]]) throws -> [String: String] {
+    let header = try #require(rows.first)
+    let order = try #require(header.firstIndex(of: "order_id"))
+    let transaction = try #require(header.firstIndex(of: "transaction_id"))
+    let kind = try #require(header.firstIndex(of: "kind"))
+    let stake = try #require(header.firstIndex(of: "at_stake"))
+    let shared = rows.dropFirst().filter { $0[order] == "accused" || $0[transaction] == "T1-unclaimed" }
+    return shared.reduce(into: [:]) { $0[$1[kind]] = $1[stake] }
   }
 
   private func store(_ pairs: FactPairs) async throws {
@@ -132,6 +156,16 @@ import Testing
     for (order, receiver) in [("to-alias", "account"), ("to-other", "stranger")] {
       try await pairs.paidOrder(order, by: "guest", to: receiver)
     }
+    try await pairs.order("accused", by: "guest")
+    try await pairs.order("lister", by: "account", names: "T1-lister", product: "sword")
+    try await pairs.transaction("T1-lister", product: "sword")
+    try await pairs.transaction("T1-unclaimed")
+    try await pairs.receipt("r-lister", for: "lister", by: "account", containing: ["T1-lister", "T1-unclaimed"])
+    try await pairs.session.execute(
+      """
+      UPDATE night_audit.transactions SET price_milliunits = 9900, currency = 'USD'
+      WHERE transaction_id = 'T1-unclaimed'
+      """)
     for (order, signed) in [("signed-early", Self.day - .hours(6)), ("signed-late", Self.day - .minutes(1))] {
       try await pairs.order(order, by: order, names: "T1-\(order)", delivered: Self.day - .hours(2))
       try await pairs.transaction("T1-\(order)", original: "first-\(order)", firstSigned: signed)

@@ -349,13 +349,18 @@ import Testing
 
   @Test(
     "An accused order and the payment that would pay it put one amount at risk",
-    arguments: [("ann", Int64(1), 990), ("ann", 73, nil), ("bob", 1, nil)] as [(Identifier, Int64, Int64?)])
-  func sharedStake(user: Identifier, hours: Int64, shared: Int64?) {
+    arguments: [
+      ("ann", 1, nil, 990), ("ann", 73, nil, nil), ("bob", 1, nil, nil), ("ann", 1, "com.example.second", nil),
+      ("guest", 1, nil, 990),
+    ] as [(Identifier, Int64, String?, Int64?)])
+  func sharedStake(user: Identifier, hours: Int64, app: String?, shared: Int64?) {
     var scene = ShopFixture()
+    scene.world.rules.bundleIds.append("com.example.second")
+    scene.world.rules.people = People(aliases: [("guest", "ann")])
     let time = scene.time
     let record = scene.transaction { $0.purchaseDate = time + .hours(hours) }
     scene.receipt(for: nil, .verified(.app), containing: [record]) { $0.userId = user }
-    scene.delivery(of: scene.order("order", by: "ann"))
+    scene.delivery(of: scene.order("order", by: "ann") { $0.bundleId = app })
     let found = scene.world.audited().findings
     #expect(found.map(\.kind).sorted { $0.index < $1.index } == [.deliveredNotPaid, .orphanPayment])
     #expect(found.compactMap(\.atStake).map(\.minorUnits) == (shared == nil ? [990, 990] : [990]))
