@@ -142,11 +142,12 @@ import Testing
         (order.orderId, order.createdAt) = (id, StoredNights.asOf + .hours(hours))
         return Self.judged(order)
       }
-      try connection.execute(
-        """
-        SELECT night_audit.write_run(
-          $1::uuid, jsonb_build_object('publication', 'publishing', 'complete', true, 'orders_read', 1))
-        """, [.text(StoredNights.runs[0])])
+      for state in [
+        "'publication', 'publishing', 'orders_read', 1", "'publication', 'published', 'directory', '/d', 'complete', true",
+      ] {
+        try connection.execute(
+          "SELECT night_audit.write_run($1::uuid, jsonb_build_object(\(state)))", [.text(StoredNights.runs[0])])
+      }
       #expect(try keep(0, [order("moved", hours: -12)], on: connection).adjusted == [])
       // No night has reported the day of the order "new".
       let orders = try [order("late", hours: -6), order("moved", hours: -36), order("new", hours: 6)]
@@ -319,6 +320,7 @@ import Testing
       var record = TransactionRecord(environment: .production, transactionId: "T", productId: "gems")
       record.revocation = Revocation(date: asOf - .days(125))
       (refunded.verdict, refunded.disposition) = (.reversed(record), .refunded)
+      refunded.refundedAt = record.revocation?.date
       try Self.begin(0, journalSince: "2026-01-01", on: connection)
       try connection.execute(
         """
@@ -505,7 +507,7 @@ import Testing
       let euro = try #require(Currency(code: "EUR"))
       refund.refunded = Money(minorUnits: 500, currency: euro)
       let other = try keep(2, refunds: [refund], on: connection)
-      #expect(other.map(\.amount?.text) == ["5.00 USD", "-5.00 EUR"])
+      #expect(other.map(\.amount?.text) == ["5.00 USD", "\u{2212}5.00 EUR"])
       #expect(other.allSatisfy { $0.because?.hasSuffix("is now 5.00 EUR instead of 5.00 USD") == true })
     }
   }

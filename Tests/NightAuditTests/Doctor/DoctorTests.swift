@@ -614,9 +614,10 @@ struct DoctorTests {
     let conninfo = settings.databaseURL
     try await withBlockingThread { scope in
       let connection = try scope.connect(conninfo, applicationName: "tests")
-      for begin in [{ try $0.transaction { _ in } }, { _ = try $0.pipelinedTransaction { try $0.execute("SELECT 1") } }]
-        as [(borrowing BlockingConnection) throws -> Void]
-      {
+      let begins: [(borrowing BlockingConnection) throws -> Void] = [
+        { try $0.transaction { _ in } }, { _ = try $0.pipelinedTransaction { try $0.execute("SELECT 1") } },
+      ]
+      for begin in begins {
         let error = #expect(throws: PostgresError.self) { try begin(connection) }
         #expect(error?.exitStatus == .configuration)
         #expect(error?.description.contains("database.url must name one that may write") == true)
