@@ -46,8 +46,8 @@ struct FindingsHistory {
   /// Compares tonight's findings, sorted by ID, with those of earlier nights.
   /// - Parameter unlisted: findings that the filters leave out, and that may share an amount at risk.
   func compare(
-    _ sorter: SpillSorter, unlisted: SpillSorter, on connection: borrowing BlockingConnection, figures: inout NightFigures,
-    each: (ReportedFinding) throws -> Void
+    _ sorter: SpillSorter, unlisted: SpillSorter, on connection: borrowing BlockingConnection,
+    figures: inout NightFigures, each: (ReportedFinding) throws -> Void
   ) throws -> FindingsSummary {
     var summary = FindingsSummary()
     var last: [UInt8]?

@@ -143,7 +143,8 @@ import Testing
         return Self.judged(order)
       }
       for state in [
-        "'publication', 'publishing', 'orders_read', 1", "'publication', 'published', 'directory', '/d', 'complete', true",
+        "'publication', 'publishing', 'orders_read', 1",
+        "'publication', 'published', 'directory', '/d', 'complete', true",
       ] {
         try connection.execute(
           "SELECT night_audit.write_run($1::uuid, jsonb_build_object(\(state)))", [.text(StoredNights.runs[0])])
