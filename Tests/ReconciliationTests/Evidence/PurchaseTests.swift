@@ -111,7 +111,9 @@ import Testing
     var scene = ShopFixture(time: asOf - .days(20))
     _ = Self.period(
       &scene, one: { ($0.channel, $0.isUpgraded) = (.verifyReceipt, true) },
-      other: { ($0.channel, $0.revocation) = (.verifyReceipt, Revocation(date: asOf - .days(6))) })
+      other: { record in
+        (record.channel, record.revocation) = (.verifyReceipt, Revocation(date: asOf - .days(6), isUnsigned: true))
+      })
     scene.delivery(of: scene.order { $0.transactionId = "T2" })
     #expect(scene.world.findingNames == [])
   }
