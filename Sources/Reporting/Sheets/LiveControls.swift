@@ -85,7 +85,7 @@ struct LiveControls {
     for (currency, closing) in cells.closing.sorted(by: { $0.key < $1.key }) {
       let code = Criterion.cell(CellReference(row: closing.row, column: 0))
       add(
-        "Amount at risk \(currency): findings = roll-forward",
+        "At stake \(currency): findings = roll-forward",
         LiveFigure(
           sheets.sum(.findings, "at_stake", where: [("currency", code)]),
           facts.findings.atStake.minorUnits[currency] ?? 0, currency),
