@@ -23,10 +23,11 @@ public struct SessionProfile: Hashable, Sendable {
     // The parameter is a 32-bit integer; 0 is no limit.
     let idleMilliseconds = Int(min((idleInTransactionTimeout ?? .zero) / .milliseconds(1), Double(Int32.max)))
     var settings = [
-      ("search_path", "pg_catalog, pg_temp"), ("DateStyle", "'ISO, YMD'"), ("IntervalStyle", "'postgres'"),
+      // First, because it quotes the names in the search path, too.
+      ("quote_all_identifiers", "off"), ("search_path", "pg_catalog, pg_temp"), ("DateStyle", "'ISO, YMD'"),
+      ("IntervalStyle", "'postgres'"),
       ("TimeZone", "'UTC'"), ("bytea_output", "'hex'"), ("extra_float_digits", "1"),
-      ("standard_conforming_strings", "on"), ("quote_all_identifiers", "off"), ("array_nulls", "on"),
-      ("transform_null_equals", "off"),
+      ("standard_conforming_strings", "on"), ("array_nulls", "on"), ("transform_null_equals", "off"),
       ("default_transaction_isolation", "'read committed'"), ("default_transaction_deferrable", "off"),
       ("client_min_messages", "'notice'"), ("lock_timeout", "0"),
       ("idle_in_transaction_session_timeout", "\(idleMilliseconds)"),

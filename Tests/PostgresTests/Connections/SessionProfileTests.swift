@@ -40,8 +40,8 @@ import Testing
     arguments: [
       ("search_path", "pg_catalog, pg_temp"), ("DateStyle", "ISO, YMD"), ("IntervalStyle", "postgres"),
       ("TimeZone", "UTC"), ("bytea_output", "hex"), ("extra_float_digits", "1"), ("standard_conforming_strings", "on"),
-      ("quote_all_identifiers", "off"),
-      ("statement_timeout", "0"), ("idle_in_transaction_session_timeout", "0"), ("idle_session_timeout", "0"),
+      ("quote_all_identifiers", "off"), ("statement_timeout", "0"),
+      ("idle_in_transaction_session_timeout", "0"), ("idle_session_timeout", "0"),
       ("lock_timeout", "0"), ("default_transaction_isolation", "read committed"), ("transform_null_equals", "off"),
       ("client_encoding", "UTF8"), ("client_min_messages", "notice"), ("row_security", "on"),
       ("default_transaction_read_only", "off"),
